@@ -4,16 +4,24 @@
 //! - `player`: a process that takes steps; `payload`, the bytes that it sends; `outcome`, what came back as text.
 //! - [`stage`]: runs a program on one driver, step by step. - [`transcript`]: what it gave.
 //! - [`runner`]: drivers of this machine, and many programs.
+//! - [`compare`]: the first difference; [`known`], which ones are. [`shrink`]: shorter programs. [`session`]: all of it.
+//! - `finding`, [`c_form`]: a difference as text, and as C.
 //!
 //! Not here: guests and the command line (`cli::fuzz`), single promises (`conformance`).
 #![forbid(unsafe_code)]
 
+pub mod c_form;
+pub mod compare;
+mod finding;
 pub mod generate;
+pub mod known;
 mod outcome;
 mod payload;
 mod player;
 pub mod program;
 pub mod runner;
+pub mod session;
+pub mod shrink;
 pub mod stage;
 pub mod text;
 pub mod transcript;

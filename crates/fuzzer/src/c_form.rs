@@ -1,0 +1,219 @@
+//! A program as C that needs nothing but the kernel's header, so that anybody can compile and run it.
+//! Not here: the programs (`program`). Each step prints its errno and the words that it read.
+
+use std::fmt::Write as _;
+
+use crate::program::{Action, Command, Looper, Object, Program, Read, Transaction, cookie_of};
+
+/// Helpers of each program: `S` takes turns; `P` and those behind it append to the thread's commands and payload; `go` is the ioctl.
+const HEAD: &str = include_str!("c_form/head.c");
+/// Longest line of several steps, in bytes.
+const LINE: usize = 130;
+const TAIL: &str = include_str!("c_form/tail.c");
+
+/// The program as C. `what`: one line about it.
+#[must_use]
+pub fn c_program(program: &Program, what: &str) -> String {
+    let steps: Vec<String> = program
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(number, step)| {
+            format!("S({number}, {}, {}) {}", step.proc, step.thread, action(number, &step.action))
+        })
+        .collect();
+    let steps = packed(&steps);
+    // Helpers that no step uses are left out.
+    let used = |line: &&str| {
+        let name = line.strip_prefix("#define ").and_then(|rest| rest.split_once('(')).map(|(name, _)| name);
+        name.is_none_or(|name| matches!(name, "S" | "P" | "C" | "D") || steps.contains(&format!("{name}(")))
+    };
+    let head: String = HEAD.lines().filter(used).map(|line| format!("{line}\n")).collect();
+    let what = what.replace("*/", "* /");
+    let how = "gcc -pthread FILE && ./a.out /dev/binderfs/DEVICE, a device without a context manager";
+    let text = format!("/* {what}\n   {how} */\n{head}{steps}");
+    let last = program.steps.len();
+    let procs = program.steps.iter().map(|step| step.proc + 1).max().unwrap_or(1);
+    text + &TAIL.replace("PROCS", &procs.to_string()).replace("STEPS", &last.to_string())
+}
+
+/// Short steps share a line.
+fn packed(steps: &[String]) -> String {
+    let (mut text, mut line) = (String::new(), String::new());
+    for step in steps {
+        if !line.is_empty() && line.len() + step.len() > LINE {
+            text += &format!("\t{line}\n");
+            line.clear();
+        }
+        let blank = if line.is_empty() { "" } else { " " };
+        line += &format!("{blank}{step}");
+    }
+    if line.is_empty() { text } else { format!("{text}\t{line}\n") }
+}
+
+fn action(number: usize, action: &Action) -> String {
+    let ioctl = |name: &str, made: String| format!("{{ {made}; R({number}, {name}, &x); }}");
+    match action {
+        Action::Open(0) => "{ fd = open(dev, O_RDWR | O_CLOEXEC); }".to_owned(),
+        Action::Open(size) => {
+            format!(
+                "{{ fd = open(dev, O_RDWR | O_CLOEXEC); m = mmap(0, l = {size}, PROT_READ, MAP_PRIVATE, fd, 0); }}"
+            )
+        }
+        Action::Close => "{ munmap(m, l); close(fd); }".to_owned(),
+        Action::Kill => format!("{{ *turn = {}; kill(getpid(), SIGKILL); }}", number + 1),
+        Action::Manager => ioctl("BINDER_SET_CONTEXT_MGR", "__u32 x = 0".to_owned()),
+        Action::MaxThreads(count) => ioctl("BINDER_SET_MAX_THREADS", format!("__u32 x = {count}")),
+        Action::ThreadExit => ioctl("BINDER_THREAD_EXIT", "__u32 x = 0".to_owned()),
+        Action::Version => ioctl("BINDER_VERSION", "struct binder_version x".to_owned()),
+        Action::Freeze(proc, on) => {
+            let on = u8::from(*on);
+            ioctl("BINDER_FREEZE", format!("struct binder_freeze_info x = {{ pids[{proc}], {on}, 0 }}"))
+        }
+        Action::FrozenInfo(proc) => ioctl(
+            "BINDER_GET_FROZEN_INFO",
+            format!("struct binder_frozen_status_info x = {{ pids[{proc}] }}"),
+        ),
+        Action::NodeInfo(handle) => ioctl(
+            "BINDER_GET_NODE_INFO_FOR_REF",
+            format!("struct binder_node_info_for_ref x = {{ {handle} }}"),
+        ),
+        Action::NodeDebug(above) => {
+            ioctl("BINDER_GET_NODE_DEBUG_INFO", format!("struct binder_node_debug_info x = {{ {above} }}"))
+        }
+        Action::ExtendedError => {
+            ioctl("BINDER_GET_EXTENDED_ERROR", "struct binder_extended_error x = { 0 }".to_owned())
+        }
+        Action::Spam(on) => {
+            ioctl("BINDER_ENABLE_ONEWAY_SPAM_DETECTION", format!("__u32 x = {}", u8::from(*on)))
+        }
+        Action::Poll => format!(
+            "{{ struct pollfd x = {{ fd, POLLIN }}; printf(\"{number}: poll %d\\n\", poll(&x, 1, 0)); }}"
+        ),
+        Action::Signal(thread) => format!("{{ pthread_kill(threads[{thread}], SIGUSR1); }}"),
+        Action::Exchange(commands, read) => {
+            let commands: String = commands.iter().map(|one| format!("{} ", command(one))).collect();
+            let (room, wait) = read.map_or((0, 0), |Read { room, waits }| (room, u8::from(waits)));
+            format!("{{ {commands}go({number}, {room}, {wait}); }}")
+        }
+    }
+}
+
+fn command(command: &Command) -> String {
+    match command {
+        Command::Transaction(target, what) => transaction(*target, what),
+        Command::Free(at) => format!("F({at});"),
+        Command::Count { up, strong, handle } => {
+            let name = match (up, strong) {
+                (true, true) => "BC_ACQUIRE",
+                (true, false) => "BC_INCREFS",
+                (false, true) => "BC_RELEASE",
+                (false, false) => "BC_DECREFS",
+            };
+            format!("C({name}, {handle}, 4);")
+        }
+        Command::Done { strong, node } => {
+            let name = if *strong { "BC_ACQUIRE_DONE" } else { "BC_INCREFS_DONE" };
+            format!("C({name}, {node}, 8); P(&(__u64){{ {} }}, 8);", cookie_of(*node))
+        }
+        Command::Looper(Looper::Enter) => "C(BC_ENTER_LOOPER, 0, 0);".to_owned(),
+        Command::Looper(Looper::Register) => "C(BC_REGISTER_LOOPER, 0, 0);".to_owned(),
+        Command::Looper(Looper::Exit) => "C(BC_EXIT_LOOPER, 0, 0);".to_owned(),
+        Command::Watch { on, freeze, handle, cookie } => {
+            let name = match (on, freeze) {
+                (true, false) => "BC_REQUEST_DEATH_NOTIFICATION",
+                (false, false) => "BC_CLEAR_DEATH_NOTIFICATION",
+                (true, true) => "0x400c6313 /* BC_REQUEST_FREEZE_NOTIFICATION */",
+                (false, true) => "0x400c6314 /* BC_CLEAR_FREEZE_NOTIFICATION */",
+            };
+            format!("C({name}, {handle}, 4); P(&(__u64){{ {cookie} }}, 8);")
+        }
+        Command::Heard { freeze: true, cookie } => {
+            format!("C(0x40086315 /* BC_FREEZE_NOTIFICATION_DONE */, {cookie}, 8);")
+        }
+        Command::Heard { freeze: false, cookie } => format!("C(BC_DEAD_BINDER_DONE, {cookie}, 8);"),
+        Command::Word(word) => {
+            let len = abi::codes::CommandWord(*word).payload_len();
+            format!("C({word:#x}, 0, 0); P((char[{}]){{ 0 }}, {len});", len.max(1))
+        }
+    }
+}
+
+fn transaction(target: Option<u32>, what: &Transaction) -> String {
+    let mut text = String::new();
+    if what.plain > 0 {
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(text, "N({}, {}); ", what.plain, what.code * 31);
+    }
+    let mut size = 0_u32;
+    for object in &what.objects {
+        let made = match *object {
+            Object::Node { ptr, weak } => {
+                let kind = if weak { "WEAK_BINDER" } else { "BINDER" };
+                let flags = if ptr == 3 { "0" } else { "FLAT_BINDER_FLAG_ACCEPTS_FDS" };
+                format!("O(BINDER_TYPE_{kind}, {flags}, {ptr}, {});", cookie_of(ptr))
+            }
+            Object::Handle { handle, weak } => {
+                format!("O(BINDER_TYPE_{}HANDLE, 0, {handle}, 0);", if weak { "WEAK_" } else { "" })
+            }
+            Object::Fd(number) => {
+                let fd = match number {
+                    0 => "open(\"/dev/null\", 0)",
+                    1 => "open(\"/dev/zero\", 0)",
+                    _ => "9999",
+                };
+                format!("O(BINDER_TYPE_FD, 0, {fd}, 0);")
+            }
+            Object::Buffer { len, parent } => {
+                size += len.next_multiple_of(8);
+                let (index, at) = parent.unwrap_or_default();
+                format!("B({len}, {index}, {at}, {});", u8::from(parent.is_some()))
+            }
+            Object::Fds { count, parent: (parent, at) } => format!("A({count}, {parent}, {at});"),
+        };
+        text += &made;
+        text.push(' ');
+    }
+    let scattered =
+        what.objects.iter().any(|object| matches!(object, Object::Buffer { .. } | Object::Fds { .. }));
+    let name = if target.is_some() { "BC_TRANSACTION" } else { "BC_REPLY" };
+    let (name, size) = if scattered {
+        (format!("{name}_SG"), i64::from(size) - i64::from(what.short))
+    } else {
+        (name.to_owned(), -1)
+    };
+    let target = target.unwrap_or_default();
+    let Transaction { code, flags, cut, skew, clip, .. } = what;
+    let _ = write!(text, "X({name}, {target}, {code}, {flags:#x}, {cut}, {skew}, {clip}, {size});");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_c_form_of_each_program_compiles() {
+        let folder = sys::private_folder::PrivateFolder::new("c-form").expect("a folder");
+        let seeds = [3, 14, 15];
+        for seed in seeds {
+            let file = folder.path().join(format!("{seed}.c"));
+            std::fs::write(&file, c_program(&crate::generate::program(seed), "a test")).expect("written");
+            let made = Command::new("gcc")
+                .args(["-fsyntax-only", "-Wall", "-Werror", "-Wno-missing-braces", "-Wno-unused", "-pthread"])
+                .arg(&file)
+                .output();
+            let Ok(made) = made else { return };
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        }
+    }
+
+    #[test]
+    fn a_program_of_seventeen_steps_has_at_most_sixty_lines() {
+        let program = Program { steps: crate::generate::acquaintance().steps[..17].to_vec() };
+        let text = c_program(&program, "a test");
+        assert!(text.lines().count() <= 60, "{}: {text}", text.lines().count());
+        assert!(text.contains("BINDER_TYPE_BINDER") && text.contains("S(16, "), "{text}");
+    }
+}

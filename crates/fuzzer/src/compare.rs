@@ -1,0 +1,92 @@
+//! Compares what one program gave on several drivers.
+//! Not here: differences that are known (`known`), shorter programs with the same difference (`shrink`).
+
+use crate::known::{self, Known, Place};
+use crate::program::Program;
+use crate::transcript::{Line, Transcript};
+
+/// The first step at which drivers differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The step; `None`: the kernel reported a fault of itself.
+    pub step: Option<usize>,
+    /// What each driver gave there, by its place in the list of drivers.
+    pub outcomes: Vec<String>,
+    /// Why this is known, if it is.
+    pub known: Option<&'static Known>,
+}
+
+impl Difference {
+    /// Whether another difference is of the same kind: a shorter program must keep it.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self.known, other.known) {
+            (None, None) => self.kinds() == other.kinds(),
+            (one, other) => one.map(|known| known.reason) == other.map(|known| known.reason),
+        }
+    }
+
+    /// The outcomes without what depends on the step's place in the program.
+    fn kinds(&self) -> Vec<String> {
+        self.outcomes.iter().map(|outcome| kind(outcome)).collect()
+    }
+
+    /// One line that names the kind of the difference.
+    #[must_use]
+    pub fn kind(&self) -> String {
+        self.kinds().join(" / ")
+    }
+}
+
+/// An outcome's words without what stands in parentheses, and without numbers.
+fn kind(outcome: &str) -> String {
+    let mut depth = 0_u32;
+    let kept = outcome.chars().filter(|letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && *letter != ')'
+    });
+    kept.collect()
+}
+
+/// The first difference among drivers; after a known one from which drivers do not come together again, none. `names`: the
+/// drivers. Also which known differences were passed.
+#[must_use]
+pub fn first(
+    names: &[String],
+    program: &Program,
+    transcripts: &[&Transcript],
+) -> (Option<Difference>, Vec<&'static Known>) {
+    let mut passed = Vec::new();
+    if transcripts.iter().any(|transcript| !transcript.kernel.is_empty()) {
+        let outcomes = transcripts.iter().map(|transcript| transcript.kernel.join("; ")).collect();
+        return (Some(Difference { step: None, outcomes, known: None }), passed);
+    }
+    for (number, step) in program.steps.iter().enumerate() {
+        let seen: Vec<Vec<&Line>> = transcripts
+            .iter()
+            .map(|all| all.lines.iter().filter(|line| line.step == number).collect())
+            .collect();
+        let outcomes: Vec<String> = seen.iter().map(|lines| joined(lines)).collect();
+        if outcomes.iter().all(|outcome| *outcome == outcomes[0]) {
+            continue;
+        }
+        let found = known::find(names, &Place { program, number, step }, &outcomes);
+        match found {
+            Some(known) if known.goes_on => passed.push(known),
+            known => return (Some(Difference { step: Some(number), outcomes, known }), passed),
+        }
+    }
+    (None, passed)
+}
+
+fn joined(lines: &[&Line]) -> String {
+    let texts = lines.iter().map(|line| match &line.thread {
+        None => line.text.clone(),
+        Some(thread) => format!("{thread}: {}", line.text),
+    });
+    texts.collect::<Vec<_>>().join(" | ")
+}
