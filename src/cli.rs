@@ -27,6 +27,7 @@ mod exact;
 mod explain;
 mod fleet;
 mod folder;
+mod fuzz;
 mod gate;
 mod help;
 mod help_text;

@@ -9,7 +9,7 @@ use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 use super::program::{NAME, Program};
 use super::{
     ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
-    explain, fleet, gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on,
+    explain, fleet, fuzz, gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on,
     on_words, overload, report, run, servicemanager, shim, show, state, throughput, trace, vm,
 };
 
@@ -46,6 +46,7 @@ enum Command {
     State(state::StateArgs),
     Conformance(conformance::ConformanceArgs),
     Chaos(chaos::ChaosArgs),
+    Fuzz(fuzz::FuzzArgs),
     Inheritance(inheritance::InheritanceArgs),
     Inversion(inversion::InversionArgs),
     Overload(overload::OverloadArgs),
@@ -136,6 +137,7 @@ impl Command {
             Self::State(args) => state::run(&args),
             Self::Conformance(args) => conformance::run(&args),
             Self::Chaos(args) => chaos::run(&args),
+            Self::Fuzz(args) => fuzz::run(&args),
             Self::Inheritance(args) => inheritance::run(&args),
             Self::Inversion(args) => inversion::run(&args),
             Self::Overload(args) => overload::run(&args),

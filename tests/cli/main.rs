@@ -17,6 +17,7 @@ mod explain;
 mod field_cases;
 mod fleet;
 mod folder;
+mod fuzz;
 mod history;
 mod hostile_text;
 mod inheritance;

@@ -1,0 +1,187 @@
+//! The command `fuzz`: its options, the drivers that it compares, and its report.
+//! Not here: programs, their run and comparison (crate `fuzzer`), drivers in guests (`guest`).
+
+mod guest;
+mod keep;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Instant;
+
+use bench::plan::{Driver, Settings, Waiting, Wanted};
+use clap::{Args, ValueHint};
+use fuzzer::program::Program;
+use fuzzer::runner::{self, Local, Runner};
+use fuzzer::session::{Finding, Session, Totals};
+
+use keep::Keep;
+
+use super::input;
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
+
+/// Longest file of programs, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+/// Programs of a round: without guests, and with them, whose boots take longer than many programs.
+const ROUND: (u64, u64) = (50, 300);
+
+/// Run random programs on several drivers and compare what they do
+///
+/// A program is a list of steps of several processes: calls, counts, death and freeze notifications, kills. Each
+/// driver runs it step by step; outcomes are compared without addresses and process numbers. A difference that is not
+/// among the known ones is shrunk to a few steps, and printed with a C program that shows it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FuzzArgs {
+    /// Drivers: embedded, embedded:broker (no direct calls), kernel (this machine's), kernel:c (Debian's newest, in a
+    /// guest), kernel:rust (the newest that vm build-kernel --driver rust built), kernel:X (any that vm --kernel takes)
+    #[arg(long, value_name = "LIST", default_value = "embedded,embedded:broker", value_delimiter = ',')]
+    drivers: Vec<DriverWord>,
+
+    /// Seconds after which no more programs begin
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    seconds: u64,
+
+    /// Most programs [default: as many as the time permits]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    programs: Option<u64>,
+
+    /// Seed of the first program; the next ones have the next seeds
+    #[arg(long, value_name = "X", default_value_t = 1)]
+    seed: u64,
+
+    /// Run the programs of FILE (- for stdin) instead of random ones: one step a line, --- between programs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    program: Option<PathBuf>,
+
+    /// Folder for findings (steps and C program of each) and the next seed, from which the same command goes on
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+
+    /// Run the programs of FILE on this machine's driver and write what they gave, for another binderperf
+    #[arg(long, value_name = "FILE", hide = true)]
+    serve: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &FuzzArgs) -> CommandResult {
+    if let Some(file) = &args.serve {
+        let programs = read(file)?;
+        let mut local = local("kernel", Driver::Kernel, true).or_exit(exit::UNABLE)?;
+        runner::serve(&mut local, &programs, &mut super::terminal::own()).or_exit(exit::INTERNAL)?;
+        return Ok(exit::FINE);
+    }
+    let given = args.program.as_deref().map(read).transpose()?;
+    // Without the handlers a signal kills this process, and nothing worse.
+    let _ = sys::stop_signal::catch();
+    let runners = args.drivers.iter().map(DriverWord::runner).collect::<Result<Vec<_>, _>>();
+    let runners = runners.or_exit(exit::UNABLE)?;
+    let round = if runners.iter().any(|runner| runner.boots()) { ROUND.1 } else { ROUND.0 };
+    let mut session = Session::new(runners);
+    let keep = args.out.as_deref().map(Keep::open).transpose()?;
+    let mut findings = 0;
+    let mut report = |finding: &Finding| {
+        findings += 1;
+        shown(findings, finding)?;
+        keep.as_ref().map_or(Ok(()), |keep| keep.finding(finding))
+    };
+    if let Some(programs) = given {
+        session.compare(&programs, None, &mut report).or_exit(exit::UNABLE)?;
+    } else {
+        let start = Instant::now();
+        let mut seed = keep.as_ref().and_then(Keep::next_seed).unwrap_or(args.seed);
+        let mut left = args.programs.unwrap_or(u64::MAX);
+        while left > 0 && start.elapsed().as_secs() < args.seconds && sys::stop_signal::received().is_none() {
+            let count = round.min(left);
+            session.round(seed..seed + count, &mut report).or_exit(exit::UNABLE)?;
+            (seed, left) = (seed + count, left - count);
+            if let Some(keep) = &keep {
+                keep.set_next_seed(seed)?;
+            }
+        }
+    }
+    say(&summary(&session.totals, findings))?;
+    Ok(if findings == 0 { exit::FINE } else { exit::FAILED })
+}
+
+fn shown(number: u64, finding: &Finding) -> Result<(), String> {
+    let of = finding.seed.map_or("the given program".to_owned(), |seed| format!("seed {seed}"));
+    let text = format!("difference {number}, {of}: {}\n{finding}", finding.difference.kind());
+    say(&text).map(drop).map_err(|_| "the result cannot be written".to_owned())
+}
+
+fn summary(totals: &Totals, findings: u64) -> String {
+    let known: u64 = totals.known.values().sum();
+    let items: Vec<String> = totals.known.iter().map(|(item, count)| format!("{item} {count}")).collect();
+    let items = if items.is_empty() { String::new() } else { format!(" ({})", items.join(", ")) };
+    format!(
+        "fuzz: {} programs, {} alike; differences: {findings} new, {} more of their kinds, {known} known{items}, {} not reproducible\n",
+        totals.programs, totals.alike, totals.again, totals.fickle,
+    )
+}
+
+fn read(file: &Path) -> Result<Vec<Program>, Failure> {
+    let text =
+        input::text(file, LONGEST).map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
+    runner::parse_programs(&text)
+        .map_err(|why| Failure::new(exit::USAGE, format!("{}: {why}", file.display())))
+}
+
+/// A driver by its word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum DriverWord {
+    /// This machine's: the driver, and whether the embedded one has direct calls.
+    Here(Driver, bool),
+    /// One in guests of this kernel.
+    Guest(String),
+}
+
+impl FromStr for DriverWord {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        Ok(match word {
+            "embedded" => Self::Here(Driver::Embedded, true),
+            "embedded:broker" => Self::Here(Driver::Embedded, false),
+            "kernel" => Self::Here(Driver::Kernel, true),
+            _ => match word.strip_prefix("kernel:").filter(|kernel| !kernel.is_empty()) {
+                Some(kernel) => Self::Guest(kernel.to_owned()),
+                None => {
+                    let some = "embedded, embedded:broker, kernel, kernel:c, kernel:rust or kernel:X";
+                    return Err(format!("no driver {word:?}; use {some}"));
+                }
+            },
+        })
+    }
+}
+
+impl fmt::Display for DriverWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here(Driver::Embedded, false) => f.write_str("embedded:broker"),
+            Self::Here(driver, _) => write!(f, "{driver}"),
+            Self::Guest(kernel) => write!(f, "kernel:{kernel}"),
+        }
+    }
+}
+
+impl DriverWord {
+    fn runner(&self) -> Result<Box<dyn Runner>, String> {
+        Ok(match self {
+            Self::Here(driver, direct) => Box::new(local(&self.to_string(), *driver, *direct)?),
+            Self::Guest(kernel) => Box::new(guest::Guest::new(&self.to_string(), kernel)?),
+        })
+    }
+}
+
+fn local(name: &str, driver: Driver, call_slots: bool) -> Result<Local, String> {
+    // Threads that spin look busy, and a step that waits must be seen to sleep.
+    let settings = Settings { call_slots, waiting: Waiting::Sleep, ..Settings::default() };
+    let wanted = Wanted { driver, settings, ..Wanted::default() };
+    let located = conformance::find(&wanted).map_err(|error| error.to_string())?;
+    let local = Local::new(name, located.context)?;
+    if driver == Driver::Kernel && !local.reads_log() {
+        note("binderperf: faults that the kernel reports do not count: /dev/kmsg cannot be read\n");
+    }
+    Ok(local)
+}

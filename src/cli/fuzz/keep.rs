@@ -1,0 +1,48 @@
+//! The folder of `fuzz --out`: findings, and the seed from which the same command goes on.
+//! Not here: what a finding is (`fuzzer::session`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fuzzer::c_form::c_program;
+use fuzzer::session::Finding;
+
+use crate::cli::{Failure, exit};
+
+/// The file with the next seed.
+const NEXT: &str = "next-seed";
+
+/// The folder.
+pub(super) struct Keep(PathBuf);
+
+impl Keep {
+    pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(folder).map_err(|error| Failure::of_file(exit::USAGE, "make", folder, &error))?;
+        Ok(Self(folder.to_owned()))
+    }
+
+    /// The seed after the last round; `None` if there was none.
+    pub(super) fn next_seed(&self) -> Option<u64> {
+        fs::read_to_string(self.0.join(NEXT)).ok()?.trim().parse().ok()
+    }
+
+    pub(super) fn set_next_seed(&self, seed: u64) -> Result<(), Failure> {
+        let path = self.0.join(NEXT);
+        sys::draft::write(&path, format!("{seed}\n")).map_err(|error| {
+            Failure::new(exit::INTERNAL, format_args!("writing {}: {error}", path.display()))
+        })
+    }
+
+    /// Writes a finding: its steps, and its C program.
+    pub(super) fn finding(&self, finding: &Finding) -> Result<(), String> {
+        let name = finding.seed.map_or("given".to_owned(), |seed| format!("seed-{seed}"));
+        let about = format!("{} differ: {}", finding.names.join(" and "), finding.difference.kind());
+        for (ending, text) in
+            [("txt", format!("# {about}\n{finding}")), ("c", c_program(&finding.program, &about))]
+        {
+            let path = self.0.join(format!("{name}.{ending}"));
+            sys::draft::write(&path, text).map_err(|error| format!("writing {}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+}
