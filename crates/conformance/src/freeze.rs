@@ -219,7 +219,22 @@ fn frz_03_what_is_pending(kit: &Kit) -> Verdict {
     server.free(&call)?;
     pending(&frozen, "the reply to its own call unread", true)?;
     frozen.remote.expect_read("that reply", "COMPLETE REPLY")?;
-    pending(&frozen, "that reply read", false)
+    pending(&frozen, "that reply read", false)?;
+    // The first round trip makes the acquaintance, after which the embedded driver calls directly.
+    let caller = kit.server()?;
+    let watcher = kit.watch(&caller, Node::number(4))?;
+    let handle = frozen.remote.give(kit, &caller, 3)?;
+    for last in [false, true] {
+        caller.start_call(handle, 1, b"")?;
+        frozen.remote.expect_read("a call of another process", "TRANSACTION")?;
+        frozen.remote.reply()?;
+        if !last {
+            caller.take_reply()?;
+        }
+    }
+    drop(caller);
+    watcher.wait_for_death()?;
+    pending(&frozen, "a reply that its caller did not read before it closed", false)
 }
 
 fn frz_04_a_signal_ends_the_wait(kit: &Kit) -> Verdict {

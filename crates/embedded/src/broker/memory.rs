@@ -16,6 +16,7 @@ use super::core::{Host, ProcSnapshot, ThreadSnapshot};
 use crate::priority;
 use crate::rpc::codec::Message;
 use crate::rpc::protocol::{Item, OUTBOX_SIZE, ProcId, ThreadKey};
+use crate::shm::Corrupt;
 use crate::shm::call_slot::{self, CallSlots};
 use crate::shm::doorbell::{self, Bell, Doorbells, NEED_RETURN};
 use crate::shm::lease::{self, Lease, Range};
@@ -85,6 +86,8 @@ struct ClientMemory {
     pid: u32,
     shared: Shared,
     producer: Producer<Arc<SealedMemory>>,
+    /// What was written into the inbox up to the last item about a transaction.
+    transaction: Option<u32>,
     bells: Doorbells<Arc<SealedMemory>>,
     /// Items that found no room in the ring.
     waiting: VecDeque<Item>,
@@ -139,6 +142,7 @@ impl MemoryHost {
         let client = ClientMemory {
             pid,
             producer: Producer::new(Arc::clone(&shared.inbox)).expect(FITS),
+            transaction: None,
             bells: Doorbells::new(Arc::clone(&shared.doorbells)).expect(FITS),
             waiting: VecDeque::new(),
             channels: BTreeSet::new(),
@@ -182,14 +186,13 @@ impl MemoryHost {
     /// Moves waiting items into a client's inbox, which has room again.
     pub(super) fn more(&mut self, proc: ProcId) {
         let Some(client) = self.clients.get_mut(&proc) else { return };
-        while let Some(item) = client.waiting.front() {
-            match client.producer.push(&item.encode()) {
+        while let Some(item) = client.waiting.pop_front() {
+            match client.push(&item) {
                 Ok(true) => {
-                    client.ring(item);
-                    client.waiting.pop_front();
+                    client.ring(&item);
                     self.budgets.waited(client.pid, 1);
                 }
-                Ok(false) => return,
+                Ok(false) => return client.waiting.push_front(item),
                 Err(_) => return self.fail(proc, CORRUPT_INBOX),
             }
         }
@@ -209,11 +212,15 @@ impl MemoryHost {
     /// Whether a call is pending at a process; `is_idle` checks each of its channels.
     fn has_calls(&self, proc: ProcId, is_idle: impl Fn(&Channel) -> bool) -> bool {
         let Some(client) = self.clients.get(&proc) else { return false };
-        let call_slot_in_use = |channel| self.channels.get(channel).is_some_and(|found| !is_idle(found));
+        // What a caller that is gone has left is pending until it is taken: nobody reads the reply.
+        let is_over = |channel: &Channel| match self.clients.contains_key(&channel.caller) {
+            true => is_idle(channel),
+            false => channel.call_slots.is_taken(),
+        };
+        let call_slot_in_use = |channel| self.channels.get(channel).is_some_and(|found| !is_over(found));
         client.slots().any(|bell| bell.tid() != 0 && bell.depth() != 0)
             || client.bells.queued() != 0
-            || !client.waiting.is_empty()
-            || ring::has_records(&client.shared.inbox)
+            || client.has_unread_transaction()
             || client.channels.iter().any(call_slot_in_use)
     }
 
@@ -224,7 +231,27 @@ impl MemoryHost {
 
 const CORRUPT_INBOX: &str = "it wrote an impossible count into its inbox";
 
+/// Whether an item is a call or the end of one. Others, such as notifications of nodes and deaths, are never pending
+/// (contract FRZ-03).
+fn is_of_transaction(item: &Item) -> bool {
+    matches!(item, Item::Deliver { .. } | Item::Reply { .. } | Item::Refused { .. })
+}
+
 impl ClientMemory {
+    /// Appends an item to the inbox; false if that is full.
+    fn push(&mut self, item: &Item) -> Result<bool, Corrupt> {
+        let pushed = self.producer.push(&item.encode())?;
+        if pushed && is_of_transaction(item) {
+            self.transaction = Some(self.producer.written());
+        }
+        Ok(pushed)
+    }
+
+    fn has_unread_transaction(&self) -> bool {
+        let in_inbox = self.transaction.is_some_and(|written| self.producer.is_unread(written));
+        in_inbox || self.waiting.iter().any(is_of_transaction)
+    }
+
     /// Wakes the threads that an item is for.
     fn ring(&self, item: &Item) {
         match addressee(item) {
@@ -400,7 +427,7 @@ impl Host for MemoryHost {
     fn item(&mut self, to: ProcId, item: Item) {
         let Some(client) = self.clients.get_mut(&to) else { return };
         // Behind waiting items, to keep the order.
-        let pushed = if client.waiting.is_empty() { client.producer.push(&item.encode()) } else { Ok(false) };
+        let pushed = if client.waiting.is_empty() { client.push(&item) } else { Ok(false) };
         match pushed {
             Ok(true) => client.ring(&item),
             Ok(false) if self.budgets.wait(client.pid) => client.waiting.push_back(item),

@@ -80,6 +80,17 @@ impl<M: Memory, const N: u32> Producer<M, N> {
         Ok(true)
     }
 
+    /// Number of records that were written so far, modulo 2^32.
+    pub fn written(&self) -> u32 {
+        self.head
+    }
+
+    /// Whether the record after which [`written`](Self::written) gave this is unread, as far as the consumer says.
+    pub fn is_unread(&self, written: u32) -> bool {
+        let left = written.wrapping_sub(self.memory.word(TAIL).load(Ordering::Acquire));
+        (1..=N).contains(&left)
+    }
+
     fn has_room(&mut self) -> Result<bool, Corrupt> {
         if self.head.wrapping_sub(self.tail) < N {
             return Ok(true);

@@ -28,6 +28,14 @@ impl<M: Memory> CallSlots<M> {
         (0..CALL_SLOTS).all(|call_slot| self.is_free(call_slot, true))
     }
 
+    /// Whether no published call waits to be taken: of a caller that is gone, which ends no call any more.
+    pub fn is_taken(&self) -> bool {
+        (0..CALL_SLOTS).all(|call_slot| {
+            let last = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
+            !is_later(last, self.claim(call_slot).load(Ordering::Relaxed))
+        })
+    }
+
     /// Whether this call slot has no call and, with `hold`, will get none that is taken.
     fn is_free(&self, call_slot: u32, hold: bool) -> bool {
         // The request's word is read first: if its call ends and another one begins meanwhile, that one finds
