@@ -83,7 +83,7 @@ pub(crate) fn run(args: &FuzzArgs) -> CommandResult {
     let mut report = |finding: &Finding| {
         findings += 1;
         shown(findings, finding)?;
-        keep.as_ref().map_or(Ok(()), |keep| keep.finding(finding))
+        keep.as_ref().map_or(Ok(()), |keep| keep.finding(findings, finding))
     };
     if let Some(programs) = given {
         session.compare(&programs, None, &mut report).or_exit(exit::UNABLE)?;

@@ -32,11 +32,11 @@ fn a_difference_is_found_shrunk_and_kept_and_the_same_program_shows_it_again() {
     let called = binderperf(&["fuzz", "--program", &program, "--out", &out]).ended(1);
     called.printed("difference 1, the given program: EAGAIN / ok NOOP FAILED_REPLY");
     assert!(!called.stdout.contains("p2"), "not shrunk: {}", called.stdout);
-    let kept = contents(format!("{out}/given.txt"));
+    let kept = contents(format!("{out}/given-1.txt"));
     assert!(kept.contains("      # embedded:broker: ok NOOP FAILED_REPLY\n"), "{kept}");
-    let c = contents(format!("{out}/given.c"));
+    let c = contents(format!("{out}/given-1.c"));
     assert!(c.contains("int main(") && c.lines().count() <= 60, "{c}");
-    binderperf(&["fuzz", "--program", &format!("{out}/given.txt")]).ended(1).printed("difference 1");
+    binderperf(&["fuzz", "--program", &format!("{out}/given-1.txt")]).ended(1).printed("difference 1");
 }
 
 #[test]

@@ -33,9 +33,9 @@ impl Keep {
         })
     }
 
-    /// Writes a finding: its steps, and its C program.
-    pub(super) fn finding(&self, finding: &Finding) -> Result<(), String> {
-        let name = finding.seed.map_or("given".to_owned(), |seed| format!("seed-{seed}"));
+    /// Writes a finding: its steps, and its C program. `number`: which one it is in this run.
+    pub(super) fn finding(&self, number: u64, finding: &Finding) -> Result<(), String> {
+        let name = finding.seed.map_or_else(|| format!("given-{number}"), |seed| format!("seed-{seed}"));
         let about = format!("{} differ: {}", finding.names.join(" and "), finding.difference.kind());
         for (ending, text) in
             [("txt", format!("# {about}\n{finding}")), ("c", c_program(&finding.program, &about))]
