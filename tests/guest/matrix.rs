@@ -10,7 +10,8 @@ fn a_kernel_that_does_not_boot_is_a_row_and_a_second_call_measures_nothing_again
     std::fs::write(folder.path("junk"), "no kernel").expect("written");
     let kernels = format!("plain=newest,broken={}", folder.path("junk"));
     let records = folder.path("records");
-    let test = "throughput binder --driver kernel --controls raw --benchmark_filter=/4$";
+    let test =
+        "throughput binder --driver kernel --controls raw --benchmark_filter=/4$ --benchmark_min_time=200x";
     let words = ["matrix", "--icount", "--kernels", &kernels, "--records", &records, "--tests", test];
     let called = binderperf(&words).ended(3);
     let row = |name: &str| {
