@@ -91,7 +91,7 @@ shim:
 # they do not see what they show.
 guest: $(DEBUG)
 	BINDERPERF_REQUIRE=driver $(GUEST_RUNNER) cargo test --workspace --test on_driver
-	BINDERPERF_TEST_DRIVER=kernel $(GUEST_RUNNER) cargo test -p explain --test situations
+	BINDERPERF_TEST_DRIVER=kernel $(GUEST_RUNNER) cargo test --workspace --test situations
 	for example in $(EXAMPLES); do $(DEBUG) vm --exec $(dir $(DEBUG))examples/$$example || exit 1; done
 
 # The program and the examples as `unit` builds them: with one set of packages everything is compiled once.
