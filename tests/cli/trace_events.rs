@@ -135,7 +135,9 @@ fn follow(marks: &[Mark]) -> Found {
                 found.lost.insert(id());
                 if mark.number("reply") == 1 {
                     let call = answering.remove(&mark.tid).unwrap_or_else(|| panic!("no reply: {mark:?}"));
-                    assert_eq!(mark.number("dest_thread"), sent[&call].tid, "to its caller: {mark:?}");
+                    // 0: the caller's thread has left the context.
+                    let to = mark.number("dest_thread");
+                    assert!(to == 0 || to == sent[&call].tid, "to its caller: {mark:?}");
                     assert_eq!(mark.number("dest_node"), 0, "{mark:?}");
                     answers.insert(id(), call);
                     found.replies += 1;
@@ -168,7 +170,11 @@ fn follow(marks: &[Mark]) -> Found {
                 answering.insert(mark.tid, call);
             }
             // A call that ends without a reply, or was never begun.
-            "binder_return" if mark.text.ends_with("DEAD_REPLY") || mark.text.ends_with("FAILED_REPLY") => {
+            "binder_return"
+                if ["DEAD_REPLY", "FAILED_REPLY", "FROZEN_REPLY"]
+                    .iter()
+                    .any(|end| mark.text.ends_with(end)) =>
+            {
                 stack.pop_if(|top| matches!(top, Level::Calling(_)));
             }
             _ => {}

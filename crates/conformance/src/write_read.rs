@@ -243,7 +243,7 @@ fn wr_09_a_big_return_is_the_last(kit: &Kit) -> Verdict {
     for _ in 0..2 {
         client.expect_read("a read while two deaths wait", "DEAD_BINDER")?;
     }
-    kit.since(6, 12, "freeze notifications, the last part of this test,")?;
+    kit.since(6, 12, "freeze notifications (the last part of this test)")?;
     let owner = kit.server()?;
     let nodes = [Node::number(4), Node::number(5)].map(|node| kit.hand_over(&owner, &client, node));
     for (cookie, handle) in (1..).zip(nodes) {
