@@ -64,7 +64,7 @@ struct Member {
     last_number: AtomicU64,
     stopping: AtomicBool,
     resting: AtomicBool,
-    /// Where visits go.
+    /// The context that visits open.
     context: AnyContext,
     fault: Option<Fault>,
     committed: AtomicU64,

@@ -10,7 +10,7 @@ use crate::transcript::{Line, Transcript};
 pub struct Difference {
     /// The step; `None`: the kernel reported a fault of itself.
     pub step: Option<usize>,
-    /// What each driver gave there, by its place in the list of drivers.
+    /// Outcome on each driver, by its place in the list of drivers.
     pub outcomes: Vec<String>,
     /// Why this is known, if it is.
     pub known: Option<&'static Known>,

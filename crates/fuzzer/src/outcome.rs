@@ -1,4 +1,4 @@
-//! What a read returned, as text that is the same on every driver that does the same: without addresses, debug numbers and
+//! Results of a read, as text that is the same on every driver that does the same: without addresses, debug numbers and
 //! process numbers.
 //! Not here: the comparison (`compare`).
 

@@ -19,12 +19,12 @@ const NOT_OPEN: RawFd = 9999;
 #[derive(Debug, Default)]
 pub(crate) struct Encoded {
     pub(crate) commands: Commands,
-    /// Where each command ends, and the buffer that it frees.
+    /// The end of each command, and the buffer that it frees.
     pub(crate) ends: Vec<(usize, Option<u64>)>,
     parts: Vec<Vec<u8>>,
 }
 
-/// What a process's commands refer to.
+/// Things that a process's commands refer to.
 pub(crate) struct Holdings<'h> {
     /// Addresses of the buffers that it holds, oldest first.
     pub(crate) held: &'h [u64],

@@ -47,7 +47,7 @@ impl Role for PlayerRole {
     }
 }
 
-/// What the threads of the process share.
+/// State that the threads of the process share.
 struct Shared {
     address: String,
     interrupter: Interrupter,

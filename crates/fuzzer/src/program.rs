@@ -22,11 +22,11 @@ pub struct Step {
     pub proc: usize,
     /// The thread, below [`THREADS`].
     pub thread: usize,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 
-/// What a thread does: one system call, or what somebody does to its process.
+/// An action of a thread: one system call, or what somebody does to its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Opens the context and maps this many bytes to receive into; 0 maps nothing.
@@ -125,15 +125,15 @@ pub enum Command {
 /// How a thread joins or leaves the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looper {
-    /// By itself.
+    /// Without a request.
     Enter,
-    /// On request.
+    /// After a request.
     Register,
     /// It leaves.
     Exit,
 }
 
-/// What a call or reply carries.
+/// Contents of a call or reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
     /// The method number; also the seed of the plain bytes.

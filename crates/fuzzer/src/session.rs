@@ -21,7 +21,7 @@ pub struct Finding {
     pub program: Program,
     /// Names of the drivers that are shown.
     pub names: Vec<String>,
-    /// What the program gave on each of them.
+    /// Outcomes of the program on each of them.
     pub transcripts: Vec<Transcript>,
     /// The difference.
     pub difference: Difference,
@@ -75,7 +75,7 @@ impl Session {
     /// Runs programs that were given.
     ///
     /// # Errors
-    /// As [`Self::round`].
+    /// See [`Self::round`].
     pub fn compare(
         &mut self,
         programs: &[Program],

@@ -1,4 +1,4 @@
-//! What a program gave on one driver, and the text in which a guest sends it.
+//! Outcomes of a program on one driver, and the text in which a guest sends it.
 //! Not here: the comparison (`compare`).
 
 use std::fmt;

@@ -238,7 +238,7 @@ impl Prepared {
     }
 }
 
-/// What a kernel that checks itself needs, and behind it the user's own words, which go before.
+/// Parameters that a kernel needs that checks itself, and behind them the user's own words, which go before.
 fn appended(options: &Options, kernel: &Kernel) -> Vec<String> {
     kernel.stops().into_iter().chain(options.append.iter().cloned()).collect()
 }

@@ -15,7 +15,7 @@ use crate::cli::terminal;
 const LIMIT_S: (u64, u64) = (120, 5);
 /// Boots of one run that end early although no program ran.
 const MOST_SLIPS: u32 = 3;
-/// Where a guest has the programs.
+/// Folder of the programs in a guest.
 const THERE: &str = "/programs";
 
 /// A kernel's driver in guests.

@@ -71,7 +71,7 @@ pub(crate) struct OnDriver {
     driver: Origin,
 }
 
-/// Where the driver is from.
+/// Source of the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Origin {
     /// A module's file.

@@ -15,16 +15,16 @@ const PAGES: usize = 8;
 /// Marks the server's block in the file of counters.
 const THREADS: u32 = 4711;
 
-/// Where a buffer ends, from where it begins.
+/// The end of a buffer, as seen from its begin.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// In the same page.
+    /// The same page.
     Within,
-    /// With the page.
+    /// The end of the same page.
     WithPage,
-    /// In the next page.
+    /// The next page.
     WithinNext,
-    /// With the next page.
+    /// The end of the next page.
     WithNext,
 }
 

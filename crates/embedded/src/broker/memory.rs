@@ -86,7 +86,7 @@ struct ClientMemory {
     pid: u32,
     shared: Shared,
     producer: Producer<Arc<SealedMemory>>,
-    /// What was written into the inbox up to the last item about a transaction.
+    /// Records in the inbox up to the last one about a transaction, as `Producer::written` counts.
     transaction: Option<u32>,
     bells: Doorbells<Arc<SealedMemory>>,
     /// Items that found no room in the ring.
