@@ -2,7 +2,7 @@
 //! Facts: contract BUF-02 to BUF-04, OW-06, OPN-06. A delivered buffer of which no thread serves the call was answered, or was
 //! oneway, or is a reply; its receiver has not freed it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{PAGE, bytes};
 use crate::finding::{Finding, Grade, Kind};
@@ -67,12 +67,14 @@ fn kept(system: &System, proc: &Proc) -> Option<Finding> {
     let calls = || proc.threads.iter().flat_map(|thread| &thread.calls);
     let served: HashSet<i64> = calls().map(|call| call.id).collect();
     // The Rust driver does not number buffers: one of a served call is known by its sender and size.
-    let mut unnumbered: Vec<(i32, u64)> =
-        calls().filter(|call| call.way == Way::Incoming).map(|call| (call.from.pid, call.bytes)).collect();
+    let mut unnumbered: HashMap<(i32, u64), u64> = HashMap::new();
+    for call in calls().filter(|call| call.way == Way::Incoming) {
+        *unnumbered.entry((call.from.pid, call.bytes)).or_default() += 1;
+    }
     let mut is_served = |buffer: &Buffer| match buffer.sender {
         Some((sender, _)) => {
-            let at = unnumbered.iter().position(|call| *call == (sender, buffer.bytes));
-            at.map(|at| unnumbered.swap_remove(at)).is_some()
+            let left = unnumbered.get_mut(&(sender, buffer.bytes)).filter(|left| **left > 0);
+            left.map(|left| *left -= 1).is_some()
         }
         None => served.contains(&buffer.id),
     };

@@ -73,6 +73,18 @@ fn the_rust_drivers_lines_without_ends_are_read() {
 }
 
 #[test]
+fn of_buffers_without_numbers_those_of_served_calls_are_not_kept() {
+    let buffers: String =
+        (0..300).map(|at| format!("  buffer: {} size 40 pid 7 allocated\n", at * 40)).collect();
+    let text = format!(
+        "binder state:\nproc 5\ncontext binder\n  thread 6: l 12 need_return false\n    \
+         incoming transaction 3: from 7:7 to 5 code 1 flags 10 elapsed 5ms node 4 size 40:0\n{buffers}"
+    );
+    let report = read(&text).explain(None).to_string();
+    assert!(report.contains("keeps 299 buffers"), "{report}");
+}
+
+#[test]
 fn names_come_from_lists_and_traces() {
     let text = "------ PROCESSES (ps -A -o) ------\nUSER  PID PPID NAME\nsystem 5 1 system_server\nu0_a1 7 1 com.example.app\n\n\
                 ----- pid 9 at 2026-11-26 17:00:00 -----\nCmd line: com.example.other\n\"Binder:9_1\" prio=5 tid=3 Native\n  \
