@@ -1,9 +1,11 @@
 //! Grid of latency tests, and tests at rising rates: which points, in which order, into one record.
-//! Not here: a single point (`super::execute`); the search, the criterion, joining records (`record::sweep`).
+//! Not here: a single point (`crate::latency`); the search, the criterion, joining records (`record::experiments::sweep`).
 
+use record::experiments::sweep::sustained;
 use record::{Class, Finding, Point, Run, Severity, Sweep};
 
-use super::options::{LatencyOptions, RATES};
+use crate::latency::options::RATES;
+use crate::latency::{self, LatencyOptions};
 use crate::load::{self, LoadSpec, MOST_PROCESSES};
 use crate::run::{Observer, RunError};
 
@@ -79,8 +81,7 @@ impl Grid {
     /// Checks that the number of calls suffices for a result.
     fn check_numbers(&self) -> Result<(), String> {
         let fewest = u64::from(self.pairs.iter().copied().min().unwrap_or(1)).max(1);
-        let needed =
-            record::sweep::calls_needed(self.meet, self.confidence).unwrap_or(u64::MAX).div_ceil(fewest);
+        let needed = sustained::calls_needed(self.meet, self.confidence).unwrap_or(u64::MAX).div_ceil(fewest);
         if self.rates.is_empty() || self.base.iterations >= needed {
             return Ok(());
         }
@@ -161,8 +162,7 @@ impl Grid {
         let iterations = match point.place.rate_hz {
             // An iteration is two calls.
             Some(rate) => {
-                record::sweep::calls_at(rate, asked.saturating_mul(2), longest.saturating_mul(1000))
-                    .div_ceil(2)
+                sustained::calls_at(rate, asked.saturating_mul(2), longest.saturating_mul(1000)).div_ceil(2)
             }
             None => asked,
         };
@@ -224,9 +224,9 @@ pub fn execute(grid: &Grid, observer: &mut dyn Observer) -> Result<Run, RunError
     let Work { sweep, run, .. } = work;
     let mut run = run.ok_or_else(|| RunError::Unready("the grid has no point".to_owned()))?;
     if !grid.base.raw {
-        record::sweep::forget_raw(&mut run);
+        sustained::forget_raw(&mut run);
     }
-    if let Some(test) = &mut run.latency {
+    if let Some(test) = run.measured.latency_mut() {
         test.sweep = Some(sweep);
     }
     Ok(run)
@@ -255,12 +255,12 @@ impl Work<'_> {
         self.measure(point)?;
         let deadlines = self.sweep.deadlines.len();
         let questions = Class::BOTH.len() * deadlines;
-        record::sweep::climb(self.grid.rates.len(), questions, |rung| {
+        sustained::climb(self.grid.rates.len(), questions, |rung| {
             let from = self.sweep.cells.len();
             self.measure(&point.paced(self.grid.rates[rung]))?;
             let answer = |class: Class, deadline: usize| {
                 let cell = self.sweep.cells[from..].iter().find(|cell| cell.class == class)?;
-                Some(record::sweep::holds(&self.sweep, cell, deadline))
+                Some(sustained::holds(&self.sweep, cell, deadline))
             };
             let answers = Class::BOTH.iter().flat_map(|class| (0..deadlines).map(|at| answer(*class, at)));
             Ok(answers.collect())
@@ -276,13 +276,13 @@ impl Work<'_> {
         let first = self.run.is_none();
         let options = LatencyOptions { scenes: self.grid.base.scenes && first, ..self.grid.ask_at(point) };
         let mut relay = Relay { observer: self.observer, first, done: self.done, all: self.all };
-        let result = super::execute(&options, &mut relay);
+        let result = latency::execute(&options, &mut relay);
         self.done += 1;
         match (result, &mut self.run) {
             (Ok(run), whole) => {
                 let stopped = !run.complete;
-                self.sweep.cells.extend(record::sweep::cells(&run, &point.place, &self.sweep.deadlines));
-                record::sweep::join(whole, run);
+                self.sweep.cells.extend(sustained::cells(&run, &point.place, &self.sweep.deadlines));
+                sustained::join(whole, run);
                 if stopped { Err(Stop::Asked) } else { Ok(()) }
             }
             (Err(error), None) => Err(Stop::Nothing(error)),

@@ -6,9 +6,11 @@ use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
 
+use crate::schema::Percentiles;
+
 /// An object that is being written; a value of other objects as well. A key begins a new line or continues the current
 /// one.
-pub(super) struct Object {
+pub(crate) struct Object {
     text: String,
     /// Text between two keys on different lines.
     new_line: &'static str,
@@ -16,28 +18,28 @@ pub(super) struct Object {
 
 impl Object {
     /// The outermost object.
-    pub(super) fn outer() -> Object {
+    pub(crate) fn outer() -> Object {
         Object { text: "{\n".to_owned(), new_line: ",\n" }
     }
 
     /// A nested object; its first keys continue the line of its own key.
-    pub(super) fn inner() -> Object {
+    pub(crate) fn inner() -> Object {
         Object { text: "{".to_owned(), new_line: ",\n  " }
     }
 
     /// Adds a key on a new line.
-    pub(super) fn line(self, key: &str, value: &impl Serialize) -> Object {
+    pub(crate) fn line(self, key: &str, value: &impl Serialize) -> Object {
         let separator = self.new_line;
         self.put(separator, key, &compact(value))
     }
 
     /// Adds a key on the current line.
-    pub(super) fn beside(self, key: &str, value: &impl Serialize) -> Object {
+    pub(crate) fn beside(self, key: &str, value: &impl Serialize) -> Object {
         self.put(",", key, &compact(value))
     }
 
     /// Adds a list with one entry on each line.
-    pub(super) fn list<T: Serialize>(self, key: &str, values: impl IntoIterator<Item = T>) -> Object {
+    pub(crate) fn list<T: Serialize>(self, key: &str, values: impl IntoIterator<Item = T>) -> Object {
         let lines: Vec<String> =
             values.into_iter().map(|value| "\n  ".to_owned() + &compact(&value)).collect();
         let separator = self.new_line;
@@ -52,7 +54,7 @@ impl Object {
     }
 
     /// The text of the outermost object, which ends in a newline.
-    pub(super) fn close(self) -> String {
+    pub(crate) fn close(self) -> String {
         self.text + "\n}\n"
     }
 }
@@ -65,11 +67,23 @@ impl Serialize for Object {
 }
 
 /// A value on one line; a number that is not finite becomes `null`.
-pub(super) fn compact(value: &impl Serialize) -> String {
+pub(crate) fn compact(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Plain);
     value.serialize(&mut serializer).expect("all keys are strings and a Vec takes any byte");
     String::from_utf8(bytes).expect("JSON text is UTF-8")
+}
+
+/// Percentiles in ms, as JSON.
+pub(crate) fn spread(percentiles: Percentiles) -> Object {
+    let Percentiles { p50, p90, p95, p99 } = percentiles;
+    let all = [("p50", p50), ("p90", p90), ("p95", p95), ("p99", p99)];
+    all.into_iter().fold(Object::inner(), |object, (key, time)| object.beside(key, &millis(time)))
+}
+
+/// A time in ns as ms.
+pub(crate) fn millis(time: u64) -> f64 {
+    time as f64 / 1e6
 }
 
 /// Formatter of numbers without exponents, in the fewest digits that read back as the same number.

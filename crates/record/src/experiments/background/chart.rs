@@ -1,13 +1,13 @@
 //! The background experiment in a report: the time of a call in each setting, alone and beside hogs.
-//! Not here: its table as text (`crate::render::background`).
+//! Not here: its table as text (`text`).
 
-use super::chart::Chart;
-use super::settings::{Line, by_setting};
-use crate::render::background::scene;
+use super::text::scene;
+use crate::render::chart::Chart;
+use crate::render::chart::settings::{Line, by_setting};
 use crate::schema::{Background, Ground, Percentiles, Run};
 
 /// A chart of the median and the 99th percentile of a call in each setting; `None` without calls.
-pub(super) fn chart(run: &Run, experiment: &Background) -> Option<Chart> {
+pub(crate) fn chart(run: &Run, experiment: &Background) -> Option<Chart> {
     let line = |name, meaning, look, hogs, pick: fn(Percentiles) -> u64| Line {
         name,
         meaning,
@@ -30,18 +30,17 @@ pub(super) fn chart(run: &Run, experiment: &Background) -> Option<Chart> {
 #[cfg(test)]
 mod tests {
     use super::chart;
-    use crate::fixtures::background_run;
+    use crate::fixtures::{background, run};
 
     #[test]
     fn the_picture_compares_settings_alone_and_beside_hogs() {
-        let mut run = background_run(true);
-        let mut experiment = run.background.take().expect("the experiment");
-        let drawn = chart(&run, &experiment).expect("a chart");
+        let mut experiment = background(true);
+        let drawn = chart(&run(), &experiment).expect("a chart");
         let dots: Vec<usize> = drawn.series.iter().map(|line| line.dots.len()).collect();
         assert_eq!((dots, drawn.columns.len()), (vec![4, 4, 4], 4));
         let median = &drawn.series[1].dots;
         assert!(median[1].y < median[0].y, "a longer time lies higher: {median:?}");
         experiment.rows.clear();
-        assert!(chart(&run, &experiment).is_none());
+        assert!(chart(&run(), &experiment).is_none());
     }
 }

@@ -1,11 +1,11 @@
 //! Results of the background experiment: what a scheduling group with little CPU time costs the calls of a server.
-//! Not here: the verdicts (`crate::verdict`).
+//! Not here: the verdicts (`verdict`).
 //! Facts: Android's page on Binder performance testing: binder changes the scheduling policy for foreground and
 //! background, hwbinder does not.
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::Percentiles;
+use crate::schema::Percentiles;
 
 /// The experiment: a caller, its servers and CPU hogs on one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

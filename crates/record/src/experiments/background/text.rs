@@ -1,15 +1,14 @@
 //! The background experiment as text: a row for each setting, and the verdicts.
-//! Not here: the verdicts (`crate::verdict`), the picture (`super::report`).
+//! Not here: the verdicts (`verdict`), the picture (`chart`).
 
-use super::remarks::without_numbers;
-use super::table::{Row, Table, cells};
-use super::verdicts;
+use crate::render::remarks::without_numbers;
+use crate::render::table::{Row, Table, cells};
+use crate::render::verdicts;
 use crate::schema::{Background, BackgroundRow, Run};
 use crate::verdict::{Verdict, of_background, runnable};
 
-/// Table and verdicts; empty for other tests.
-pub(super) fn report(run: &Run) -> String {
-    let Some(experiment) = &run.background else { return String::new() };
+/// Table and verdicts.
+pub(crate) fn report(run: &Run, experiment: &Background) -> String {
     let told = of_background(experiment, run.clock.unit).into_iter();
     let told: Vec<Verdict> = told.map(|verdict| runnable(verdict, &run.host)).collect();
     let verdicts = verdicts::lines(&told);
@@ -17,7 +16,7 @@ pub(super) fn report(run: &Run) -> String {
 }
 
 /// A row for each setting.
-pub(super) fn table(run: &Run, experiment: &Background) -> Table {
+pub(crate) fn table(run: &Run, experiment: &Background) -> Table {
     let heads = ["Setting", "calls", "p50", "p99", "late", "both moves", "waits"];
     Table::new(heads).rows(experiment.rows.iter().map(|row| line(run, row)))
 }
@@ -40,7 +39,7 @@ fn line(run: &Run, row: &BackgroundRow) -> Row {
 }
 
 /// The experiment in a few sentences.
-pub(super) fn scene(run: &Run, experiment: &Background) -> String {
+pub(crate) fn scene(run: &Run, experiment: &Background) -> String {
     let Background { flavour, cpu, hogs, group, work, .. } = experiment;
     let limit = experiment
         .limit
@@ -55,11 +54,11 @@ pub(super) fn scene(run: &Run, experiment: &Background) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::background_run;
+    use crate::fixtures::{background, run};
 
     #[test]
     fn the_table_has_a_row_for_each_setting_and_the_verdicts() {
-        let text = report(&background_run(true));
+        let text = report(&run(), &background(true));
         for says in [
             "server in the background, beside hogs",
             "YES",

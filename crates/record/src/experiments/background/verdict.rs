@@ -1,12 +1,13 @@
 //! The verdicts on the background experiment: whether calls of a server in the background wait, and what moving costs.
-//! Not here: the experiment (`bench::background`), its table (`crate::render::background`).
+//! Not here: the experiment (`bench::background`), its table (`text`).
 
-use super::{Grade, Verdict};
 use crate::schema::{Background, BackgroundRow, ClockUnit, Ground};
+use crate::verdict::judged::by_severity;
+use crate::verdict::{Grade, Verdict};
 
 /// The verdicts on the experiment; the unit is that of its times.
 pub fn of_background(experiment: &Background, unit: ClockUnit) -> Vec<Verdict> {
-    super::judged::by_severity(vec![waits(experiment, unit), moves(experiment, unit)])
+    by_severity(vec![waits(experiment, unit), moves(experiment, unit)])
 }
 
 fn median(row: Option<&BackgroundRow>, unit: ClockUnit) -> String {
@@ -81,10 +82,10 @@ fn moves(experiment: &Background, unit: ClockUnit) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::background_run;
+    use crate::fixtures::background;
 
     fn judged(late: bool, is_cgroup: bool) -> Vec<Verdict> {
-        let mut experiment = background_run(late).background.expect("the experiment");
+        let mut experiment = background(late);
         experiment.is_cgroup = is_cgroup;
         of_background(&experiment, ClockUnit::Ns)
     }
@@ -107,7 +108,7 @@ mod tests {
         let all = judged(true, true);
         let moves = all.iter().find(|verdict| verdict.about == "move").expect("one");
         assert!(moves.measured.contains("median 8.00 us"), "{moves:?}");
-        let mut without = background_run(true).background.expect("the experiment");
+        let mut without = background(true);
         without.rows.iter_mut().for_each(|row| (row.moves, row.waits) = (None, None));
         let all = of_background(&without, ClockUnit::Ns);
         assert!(all.iter().all(|verdict| verdict.grade == Grade::Note), "{all:?}");

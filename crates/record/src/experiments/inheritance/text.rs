@@ -1,10 +1,10 @@
 //! Priority inheritance, hop by hop, as a table and as JSON.
-//! Not here: times of the calls, the verdict on a test (`crate::verdict`).
+//! Not here: times of the calls, the verdict on a test (`verdict`).
 
 use serde_json::json;
 
-use super::printable;
-use super::table::{Row, Table, cells};
+use crate::render::printable;
+use crate::render::table::{Row, Table, cells};
 use crate::schema::{Driver, Hop, Inheritance, Level, Sched};
 
 /// The result and its driver as JSON, on one line.

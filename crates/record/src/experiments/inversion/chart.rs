@@ -1,12 +1,12 @@
 //! The priority-inversion experiment in a report: the time of a call in each setting.
-//! Not here: its table (`crate::render::inversion`).
+//! Not here: its table (`text`).
 
-use super::chart::Chart;
-use super::settings::{Line, by_setting};
+use crate::render::chart::Chart;
+use crate::render::chart::settings::{Line, by_setting};
 use crate::schema::{Inversion, Percentiles, Run, Setting};
 
 /// A chart of the median and the 99th percentile of a call in each setting; `None` without calls.
-pub(super) fn chart(run: &Run, experiment: &Inversion) -> Option<Chart> {
+pub(crate) fn chart(run: &Run, experiment: &Inversion) -> Option<Chart> {
     let line = |name, meaning, look, pick: fn(Percentiles) -> u64| Line {
         name,
         meaning,

@@ -1,5 +1,5 @@
 //! Decides whether calls suffered from priority inversion.
-//! Not here: making the calls (`bench::inversion`), showing the verdict (`crate::render::inversion`).
+//! Not here: making the calls (`bench::inversion`), showing the verdict (`text`).
 //!
 //! A server that does not inherit its caller's priority waits behind the hogs for as long as the scheduler lets them
 //! run: some hundred us to several ticks of 1 to 10 ms. A server that inherits runs at once. So a call is late if it

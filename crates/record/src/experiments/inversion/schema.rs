@@ -1,11 +1,10 @@
 //! Results of the priority-inversion experiment: how calls fared with and without inheritance.
-//! Not here: the verdict (`crate::inversion`).
+//! Not here: the verdict (`lateness`).
 //! Facts: Android's page on Binder performance testing, "Priority inversion".
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::Percentiles;
-use super::latency::Sched;
+use crate::schema::{Percentiles, Sched};
 
 /// The experiment: a real-time caller, its server and processes that hog the CPU, all on one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

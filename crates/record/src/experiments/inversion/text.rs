@@ -1,15 +1,15 @@
 //! The priority-inversion experiment as text: a row for each setting, distributions, and the verdict.
-//! Not here: computing the verdict (`crate::inversion`).
+//! Not here: computing the verdict (`lateness`).
 
-use super::remarks::without_numbers;
-use super::table::{Row, Table, cells};
+use super::lateness::{INVERTED_SHARE, LATE_BY, LATE_FACTOR, LEAST_CALLS};
 use crate::Distribution;
-use crate::inversion::{INVERTED_SHARE, LATE_BY, LATE_FACTOR, LEAST_CALLS};
+use crate::render::printable;
+use crate::render::remarks::without_numbers;
+use crate::render::table::{Row, Table, cells};
 use crate::schema::{DriverKind, Inversion, InversionRow, Outcome, Run, Sched, Setting};
 
-/// Table, distributions and verdict; empty for other tests.
-pub fn report(run: &Run) -> String {
-    let Some(experiment) = &run.inversion else { return String::new() };
+/// Table, distributions and verdict.
+pub(crate) fn report(run: &Run, experiment: &Inversion) -> String {
     let heads = ["Setting", "calls", "p50", "p90", "p95", "p99", "max", "late", "served as", "inversion"];
     let mut text = Table::new(heads).rows(experiment.rows.iter().map(|row| line(run, row))).text();
     text += &distributions(run, experiment);
@@ -140,11 +140,11 @@ fn words(run: &Run, experiment: &Inversion) -> String {
     let means = experiment.rows.iter().map(|row| format!("{}: {}", row.setting.name(), row.means));
     lines.push(means.collect::<Vec<_>>().join("; "));
     lines.push(verdict(run, experiment));
-    lines.iter().map(|line| super::printable(line).into_owned() + "\n").collect()
+    lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
 }
 
 /// The verdict as a sentence that begins with INVERSION, NO INVERSION or UNKNOWN.
-pub fn verdict(run: &Run, experiment: &Inversion) -> String {
+pub(crate) fn verdict(run: &Run, experiment: &Inversion) -> String {
     let inverted = |setting| experiment.row(setting).and_then(|row| row.inverted);
     let served = experiment.row(Setting::On).and_then(|row| row.served.first());
     let as_served = served.map(|most| format!(" (served as {})", scheduling(most.sched))).unwrap_or_default();
@@ -160,21 +160,26 @@ pub fn verdict(run: &Run, experiment: &Inversion) -> String {
             format!("NO INVERSION with inheritance{as_served}; without it the result is undecided")
         }
         (Some(true), _) => {
-            if inverted(Setting::Raised) == Some(true) {
-                return format!(
-                    "INVERSION although inheritance was asked for{as_served}; calls of a server that was raised by hand are \
-                     late as well, so it is not the server that waits behind the hogs: a process of the driver's own may \
-                     (the embedded driver's broker, with --direct=off)"
-                );
-            }
-            let mainline = match run.driver.as_ref().map(|driver| driver.kind) {
+            let kind = run.driver.as_ref().map(|driver| driver.kind);
+            let mainline = match kind {
                 Some(DriverKind::KernelC) => {
                     "; mainline's C driver passes on nice only, Android's kernels real-time too"
                 }
                 Some(DriverKind::KernelRust) => "; mainline's Rust driver passes on no priority at all",
                 _ => "",
             };
-            format!("INVERSION although inheritance was asked for{as_served}{mainline}")
+            let raised = match (inverted(Setting::Raised), kind) {
+                (Some(true), Some(DriverKind::Embedded)) => {
+                    "; calls of a server that was raised by hand are late as well, so it is not the server that waits \
+                     behind the hogs: the driver's broker may (--direct=off)"
+                }
+                (Some(true), _) => {
+                    "; calls of a server that was raised by hand are late as well: something else disturbs this machine, \
+                     so run it again before you trust the times"
+                }
+                _ => "",
+            };
+            format!("INVERSION although inheritance was asked for{as_served}{mainline}{raised}")
         }
         (None, _) if experiment.row(Setting::On).is_some_and(|row| row.calls >= LEAST_CALLS) => {
             "UNKNOWN: calls were late beside those without hogs, but hardly more often than those of a server that was \

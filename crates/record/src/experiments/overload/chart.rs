@@ -1,13 +1,13 @@
 //! The overload experiment in a report: misses against the number of pairs.
-//! Not here: its table as text (`crate::render::overload`).
+//! Not here: its table as text (`text`).
 
-use super::chart::{Chart, Dot, Series, Tick, label, percent};
-use crate::render::overload::scene;
+use super::text::scene;
+use crate::render::chart::{Chart, Dot, Series, Tick, label, percent};
 use crate::schema::{Class, Overload, Run};
 use page::Axis;
 
 /// A chart of the share of misses against the number of pairs; `None` without calls.
-pub(super) fn chart(run: &Run, experiment: &Overload) -> Option<Chart> {
+pub(crate) fn chart(run: &Run, experiment: &Overload) -> Option<Chart> {
     let mut numbers: Vec<u32> = experiment.rows.iter().map(|row| row.pairs).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -62,12 +62,11 @@ fn line(name: &str, meaning: &'static str, look: &str, dots: Vec<Dot>) -> Series
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::overload_run;
+    use crate::fixtures::{overload, run};
 
     #[test]
     fn the_picture_has_a_line_for_each_class_and_for_what_must_miss() {
-        let run = overload_run([0, 2, 33, 50]);
-        let chart = chart(&run, run.overload.as_ref().expect("the experiment")).expect("a chart");
+        let chart = chart(&run(), &overload([0, 2, 33, 50])).expect("a chart");
         let names: Vec<&str> = chart.series.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["real-time", "ordinary", "must miss"]);
         assert_eq!(chart.columns[1].label, "2 = CPUs");
@@ -78,11 +77,10 @@ mod tests {
 
     #[test]
     fn without_calls_there_is_no_picture() {
-        let mut run = overload_run([0; 4]);
-        let mut experiment = run.overload.take().expect("the experiment");
+        let mut experiment = overload([0; 4]);
         experiment.rows.iter_mut().for_each(|row| row.calls = 0);
-        assert!(chart(&run, &experiment).is_none());
+        assert!(chart(&run(), &experiment).is_none());
         experiment.rows.clear();
-        assert!(chart(&run, &experiment).is_none());
+        assert!(chart(&run(), &experiment).is_none());
     }
 }

@@ -1,11 +1,10 @@
 //! Results of the overload experiment: more real-time pairs than CPUs.
-//! Not here: the verdict (`crate::verdict`).
+//! Not here: the verdict (`verdict`).
 //! Facts: Android's page on Binder performance testing: with n CPUs at most n real-time threads run at once.
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Class, Percentiles};
-use super::latency::Sched;
+use crate::schema::{Class, Percentiles, Sched};
 
 /// The experiment: pairs of client and server on a fixed set of CPUs, all of which call at the same moments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,15 +1,14 @@
 //! The overload experiment as text: a row for each class and number of pairs, and the verdict.
-//! Not here: the verdict (`crate::verdict`), the picture (`super::report`).
+//! Not here: the verdict (`verdict`), the picture (`chart`).
 
-use super::remarks::without_numbers;
-use super::table::{Row, Table, cells};
-use super::verdicts;
+use crate::render::remarks::without_numbers;
+use crate::render::table::{Row, Table, cells};
+use crate::render::verdicts;
 use crate::schema::{Class, Overload, OverloadRow, Run};
 use crate::verdict::{of_overload, runnable};
 
-/// Table and verdict; empty for other tests.
-pub(super) fn report(run: &Run) -> String {
-    let Some(experiment) = &run.overload else { return String::new() };
+/// Table and verdict.
+pub(crate) fn report(run: &Run, experiment: &Overload) -> String {
     format!(
         "{}\n{}\n{}",
         table(run, experiment).text(),
@@ -19,7 +18,7 @@ pub(super) fn report(run: &Run) -> String {
 }
 
 /// A row for each class and number of pairs.
-pub(super) fn table(run: &Run, experiment: &Overload) -> Table {
+pub(crate) fn table(run: &Run, experiment: &Overload) -> Table {
     let heads = ["Pairs", "calls", "p50", "p99", "max", "missed", "must miss"];
     Table::new(heads).rows(experiment.rows.iter().map(|row| line(run, experiment, row)))
 }
@@ -45,7 +44,7 @@ fn line(run: &Run, experiment: &Overload, row: &OverloadRow) -> Row {
 }
 
 /// The experiment in two sentences.
-pub(super) fn scene(run: &Run, experiment: &Overload) -> String {
+pub(crate) fn scene(run: &Run, experiment: &Overload) -> String {
     let time = |value: u64| run.clock.unit.show_round(value as f64);
     let cpus: Vec<String> = experiment.cpus.iter().map(u32::to_string).collect();
     format!(
@@ -61,11 +60,11 @@ pub(super) fn scene(run: &Run, experiment: &Overload) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::overload_run;
+    use crate::fixtures::{overload, run};
 
     #[test]
     fn the_table_shows_misses_beside_what_must_miss() {
-        let text = report(&overload_run([0, 2, 35, 50]));
+        let text = report(&run(), &overload([0, 2, 35, 50]));
         for says in
             ["1 real-time pair ", "3 real-time pairs", "35.0 %", "33.3 %", "CPU 0, 1", "deadline is 2.5 ms"]
         {
@@ -76,10 +75,9 @@ mod tests {
 
     #[test]
     fn rows_without_calls_say_so() {
-        let mut run = overload_run([0, 2, 35, 50]);
-        let experiment = run.overload.as_mut().expect("the experiment");
+        let mut experiment = overload([0, 2, 35, 50]);
         experiment.rows.iter_mut().for_each(|row| (row.calls, row.percentiles) = (0, None));
-        let text = report(&run);
+        let text = report(&run(), &experiment);
         assert!(text.contains("not run") && text.contains("cannot be told"), "{text}");
     }
 }

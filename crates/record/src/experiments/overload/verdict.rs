@@ -1,9 +1,9 @@
 //! The verdict on the overload experiment: whether real-time pairs keep their deadline up to one per CPU, and no longer
 //! beyond.
-//! Not here: the experiment (`bench::overload`), its table (`crate::render::overload`).
+//! Not here: the experiment (`bench::overload`), its table (`text`).
 
-use super::{Grade, Verdict};
 use crate::schema::{Class, Overload, OverloadRow};
+use crate::verdict::{Grade, Verdict};
 
 /// Largest share of misses of pairs that fit; with more, something else takes the CPUs.
 const FITTING_SHARE: f64 = 0.1;
@@ -77,20 +77,16 @@ fn measured(experiment: &Overload, class: Class) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::overload_run;
-
-    fn experiment(misses: [u64; 4]) -> Overload {
-        overload_run(misses).overload.expect("the experiment")
-    }
+    use crate::fixtures::overload;
 
     fn judged(misses: [u64; 4]) -> (Grade, String) {
-        let Verdict { grade, words, .. } = of_overload(&experiment(misses));
+        let Verdict { grade, words, .. } = of_overload(&overload(misses));
         (grade, words)
     }
 
     #[test]
     fn each_cpu_serves_one_pair_in_time() {
-        let shares = [1, 2, 3, 4, 8].map(|pairs| experiment([0; 4]).expected(pairs));
+        let shares = [1, 2, 3, 4, 8].map(|pairs| overload([0; 4]).expected(pairs));
         assert_eq!(shares, [0.0, 0.0, 1.0 / 3.0, 0.5, 0.75]);
     }
 
@@ -110,13 +106,13 @@ mod tests {
     #[test]
     fn a_busy_machine_few_calls_and_missing_rights_tell_nothing() {
         assert_eq!(judged([0, 20, 50, 70]), (Grade::Note, "cannot be told".to_owned()));
-        let mut few = experiment([0, 0, 33, 50]);
+        let mut few = overload([0, 0, 33, 50]);
         few.rows[2].calls = 19;
         assert_eq!(of_overload(&few).grade, Grade::Note);
-        let mut fits_only = experiment([0, 0, 33, 50]);
+        let mut fits_only = overload([0, 0, 33, 50]);
         fits_only.rows.retain(|row| row.pairs <= 2);
         assert_eq!(of_overload(&fits_only).grade, Grade::Note);
-        let mut without = experiment([0, 0, 33, 50]);
+        let mut without = overload([0, 0, 33, 50]);
         (without.realtime, without.realtime_problem) = (None, Some("RLIMIT_RTPRIO is 0".to_owned()));
         let verdict = of_overload(&without);
         assert_eq!(verdict.grade, Grade::Note);
@@ -126,7 +122,7 @@ mod tests {
     #[test]
     fn every_verdict_says_what_was_expected_why_and_what_next() {
         for misses in [[0, 2, 33, 50], [0; 4], [0, 20, 50, 70]] {
-            let verdict = of_overload(&experiment(misses));
+            let verdict = of_overload(&overload(misses));
             assert!(!verdict.expected.is_empty() && verdict.measured.contains("1 pair 0.0 % missed"));
             assert!(verdict.why.is_some() && verdict.next.is_some(), "{verdict:?}");
         }

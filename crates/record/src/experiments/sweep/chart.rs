@@ -1,7 +1,7 @@
 //! A latency sweep in a report: the share of calls that met each deadline.
-//! Not here: its tables (`crate::render::latency`).
+//! Not here: its tables (`text`).
 
-use super::chart::{Chart, Dot, Series, Tick, label, percent};
+use crate::render::chart::{Chart, Dot, Series, Tick, label, percent};
 use crate::schema::{Cell, Run, Sweep};
 use page::Axis;
 
@@ -9,7 +9,7 @@ use page::Axis;
 const LOOKS: [&str; 8] = ["1", "2", "3", "4", "control-1", "control-2", "control-3", "control-4"];
 
 /// A chart of the share of calls against the deadline, for each point without a rate; `None` without any.
-pub(super) fn chart(run: &Run, sweep: &Sweep) -> Option<Chart> {
+pub(crate) fn chart(run: &Run, sweep: &Sweep) -> Option<Chart> {
     let (first, last) = (*sweep.deadlines.first()? as f64, *sweep.deadlines.last()? as f64);
     let across = Axis::logarithmic(first, last);
     let unpaced = sweep.cells.iter().filter(|cell| cell.point.rate_hz.is_none() && cell.calls > 0);

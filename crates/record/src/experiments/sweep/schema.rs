@@ -1,7 +1,7 @@
 //! A sweep: a latency test over a grid of pairs, payloads, loads and rates, with the missed deadlines at each point.
-//! Not here: the times (in the cases), sustained rates (`crate::sweep`).
+//! Not here: the times (in the cases), sustained rates (`sustained`).
 
-use super::calls::{Class, Percentiles};
+use crate::schema::{Class, Percentiles};
 use serde::{Deserialize, Serialize};
 
 /// The measured grid.

@@ -1,8 +1,8 @@
 //! Sweeps: assembles one from the runs of its points, searches the highest sustained rate, and reports what is
 //! sustained.
-//! Not here: measuring a point (`bench`), tables (`crate::render::latency`).
+//! Not here: measuring a point (`bench`), tables (`text`).
 
-use crate::schema::{Case, Cell, Class, Finding, LatencyTest, Point, Run, Severity, Sweep};
+use crate::schema::{Case, Cell, Class, Finding, LatencyTest, Measured, Point, Run, Severity, Sweep};
 use crate::stats::{normal_quantile, wilson_lower};
 
 /// The number of samples that took longer than each deadline.
@@ -13,7 +13,7 @@ pub fn misses(samples: &[u64], deadlines: &[u64]) -> Vec<u64> {
 
 /// The cells of a point from its run, whose cases must hold all single times (`Latency::raw`).
 pub fn cells(run: &Run, point: &Point, deadlines: &[u64]) -> Vec<Cell> {
-    let all = run.latency.iter().flat_map(|test| &test.all);
+    let all = run.latency().into_iter().flat_map(|test| &test.all);
     let cell = |class: Class| {
         let of_class = |case: &&Case| case.latency.as_ref().is_some_and(|latency| latency.class == class);
         let cases: Vec<&Case> = run.cases.iter().filter(of_class).collect();
@@ -137,7 +137,7 @@ pub fn climb<E>(
 /// first.
 pub fn join(whole: &mut Option<Run>, mut part: Run) {
     let Some(run) = whole else {
-        if let Some(test) = &mut part.latency {
+        if let Some(test) = part.measured.latency_mut() {
             // Totals belong to a point, not to the sweep; the cells contain them.
             test.all.clear();
         }
@@ -148,6 +148,9 @@ pub fn join(whole: &mut Option<Run>, mut part: Run) {
     run.overloaded |= part.overloaded;
     run.complete &= part.complete;
     run.incomplete_reason = run.incomplete_reason.take().or(part.incomplete_reason);
+    if let (Some(test), Measured::Latency(of_part)) = (run.measured.latency_mut(), &part.measured) {
+        join_tests(test, of_part);
+    }
     for finding in part.findings {
         // A busy machine is found at many points: keep such findings once, but every distinct error.
         let known = |known: &Finding| {
@@ -156,9 +159,6 @@ pub fn join(whole: &mut Option<Run>, mut part: Run) {
         if !run.findings.iter().any(known) {
             run.findings.push(finding);
         }
-    }
-    if let (Some(test), Some(of_part)) = (&mut run.latency, part.latency) {
-        join_tests(test, &of_part);
     }
     for mut case in part.cases {
         case.per_family_instance_index = u32::try_from(run.cases.len()).unwrap_or(u32::MAX);

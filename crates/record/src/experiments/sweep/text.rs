@@ -1,10 +1,10 @@
 //! A sweep as tables and JSON: the share of calls that met each deadline at each point, and the sustained rates.
-//! Not here: a latency test of one point (`super::table`, `super::json`).
+//! Not here: a latency test of one point (`crate::render::latency`).
 
-use super::object::Object;
+use super::sustained::{Sustained, met_at_least, sustained};
+use crate::render::object::{Object, millis, spread};
 use crate::render::table::{Row, Table, cells};
 use crate::schema::{Cell, Class, LatencyTest, Point, Run, Sweep};
-use crate::sweep::{Sustained, met_at_least, sustained};
 use crate::verdict::met;
 
 /// Cells in the order of a table: by point, by class, then by ascending rate.
@@ -32,7 +32,7 @@ fn ordered(sweep: &Sweep) -> Vec<&Cell> {
 }
 
 /// A row for each cell with its share for each deadline, then the sustained rates.
-pub(super) fn table(run: &Run, sweep: &Sweep) -> String {
+pub(crate) fn table(run: &Run, sweep: &Sweep) -> String {
     let mut heads: Vec<String> =
         ["meetR by deadline", "calls", "median", "p99", "worst"].map(str::to_owned).to_vec();
     heads.extend(sweep.deadlines.iter().map(|deadline| run.clock.unit.show_round(*deadline as f64)));
@@ -110,7 +110,7 @@ fn percent(share: f64) -> f64 {
 }
 
 /// Failed pairs, by point.
-pub(super) fn troubles(sweep: &Sweep) -> Vec<String> {
+pub(crate) fn troubles(sweep: &Sweep) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for cell in ordered(sweep) {
         if let Some(reason) = &cell.failed {
@@ -121,7 +121,7 @@ pub(super) fn troubles(sweep: &Sweep) -> Vec<String> {
 }
 
 /// The keys of a sweep: settings, one line for each cell, sustained rates.
-pub(super) fn json(test: &LatencyTest, sweep: &Sweep) -> Object {
+pub(crate) fn json(test: &LatencyTest, sweep: &Sweep) -> Object {
     Object::outer()
         .line("cfg", &settings(test, sweep))
         .list("cells", ordered(sweep).into_iter().map(|cell| cell_object(sweep, cell)))
@@ -178,8 +178,8 @@ fn cell_object(sweep: &Sweep, cell: &Cell) -> Object {
     let curve = sweep.deadlines.iter().zip(&cell.misses).enumerate().map(on_curve);
     point_object(&cell.point, cell.class)
         .beside("calls", &cell.calls)
-        .beside("wst_ms", &super::millis(cell.worst))
-        .beside("dis_ms", &cell.percentiles.map(super::spread))
+        .beside("wst_ms", &millis(cell.worst))
+        .beside("dis_ms", &cell.percentiles.map(spread))
         .beside("curve", &curve.collect::<Vec<Object>>())
         .beside("failed", &cell.failed)
 }

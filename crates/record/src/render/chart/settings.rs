@@ -1,24 +1,23 @@
 //! A chart of times in several settings of an experiment, beside each other.
 //! Not here: which settings there are (`background`, `inversion`).
 
-use super::chart::{Chart, Dot, Series, Tick, label, percent};
-use super::throughput::rows;
+use super::{Chart, Dot, Series, Tick, label, percent, rows};
 use crate::schema::Run;
 use page::Axis;
 
 /// A line: a time for each setting.
-pub(super) struct Line {
-    pub(super) name: &'static str,
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
     /// Its meaning, for the legend.
-    pub(super) meaning: &'static str,
+    pub(crate) meaning: &'static str,
     /// Style of the line.
-    pub(super) look: &'static str,
+    pub(crate) look: &'static str,
     /// In clock units; `None` without calls.
-    pub(super) times: Vec<Option<u64>>,
+    pub(crate) times: Vec<Option<u64>>,
 }
 
 /// Draws the lines over the settings; `None` without any time.
-pub(super) fn by_setting(run: &Run, settings: &[&str], lines: &[Line], caption: String) -> Option<Chart> {
+pub(crate) fn by_setting(run: &Run, settings: &[&str], lines: &[Line], caption: String) -> Option<Chart> {
     let times = lines.iter().flat_map(|line| line.times.iter().flatten());
     let up = Axis::around(times.map(|time| *time as f64))?;
     let across = Axis::linear(0.0, settings.len() as f64);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures;
-use crate::schema::{Case, Percentiles, ServedAs};
+use crate::schema::{Case, Measured, Percentiles, ServedAs};
 
 /// A row of calls with these times.
 fn row(setting: Setting, times: &[u64], served: Sched, inverted: Option<bool>) -> (InversionRow, Vec<u64>) {
@@ -30,7 +30,7 @@ fn run(rows: Vec<(InversionRow, Vec<u64>)>) -> Run {
         let case = fixtures::case("inversion", 0, index, outcomes);
         run.cases.push(Case { name: row.case.clone(), ..case });
     }
-    run.inversion = Some(Inversion {
+    run.measured = Measured::Inversion(Inversion {
         flavour: "hwbinder".to_owned(),
         cpu: 1,
         hogs: 2,
@@ -54,14 +54,18 @@ fn whole(on: (&[u64], Sched, Option<bool>), off: Option<bool>) -> Run {
     ])
 }
 
+fn told(run: &Run) -> String {
+    report(run, run.inversion().expect("the experiment"))
+}
+
 fn said(run: &Run) -> String {
-    verdict(run, run.inversion.as_ref().expect("the experiment"))
+    verdict(run, run.inversion().expect("the experiment"))
 }
 
 #[test]
 fn settings_stand_side_by_side_with_their_distributions() {
     let run = whole((&[21_000; 100], Sched::fifo(99), Some(false)), Some(true));
-    let text = report(&run);
+    let text = told(&run);
     let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_default();
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert!(words(line("inversion/off")).join(" ").ends_with("3.00 ms 100.0 % OTHER nice 0 YES"), "{text}");
@@ -95,17 +99,23 @@ fn each_verdict_has_its_words() {
     assert!(!said(&run).contains("mainline"));
     assert!(said(&whole((&[], fifo, None), None)).starts_with("UNKNOWN"));
     let mut run = whole((slow, fifo, Some(true)), Some(true));
-    if let Some(row) = run.inversion.as_mut().and_then(|experiment| experiment.rows.last_mut()) {
-        row.inverted = Some(true);
+    let Measured::Inversion(experiment) = &mut run.measured else { unreachable!() };
+    experiment.rows[3].inverted = Some(true);
+    let disturbed = said(&run);
+    assert!(
+        disturbed.contains("mainline's C driver") && disturbed.contains("disturbs this machine"),
+        "{disturbed}"
+    );
+    if let Some(driver) = &mut run.driver {
+        driver.kind = DriverKind::Embedded;
     }
-    assert!(said(&run).contains("raised by hand are late as well"), "{}", said(&run));
+    assert!(said(&run).contains("raised by hand are late as well, so it is"), "{}", said(&run));
 }
 
 #[test]
 fn a_setting_without_calls_has_a_row_all_the_same() {
-    let text = report(&whole((&[], Sched::fifo(99), None), Some(true)));
+    let text = told(&whole((&[], Sched::fifo(99), None), Some(true)));
     assert!(text.lines().any(|line| line.starts_with("inversion/on") && line.ends_with("not run")), "{text}");
     let nothing = run(Vec::new());
-    assert!(report(&nothing).contains("UNKNOWN"), "no row at all is no panic");
-    assert_eq!(report(&fixtures::run()), "", "other runs");
+    assert!(told(&nothing).contains("UNKNOWN"), "no row at all is no panic");
 }

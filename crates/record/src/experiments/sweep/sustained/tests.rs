@@ -201,10 +201,10 @@ fn a_joined_run_is_sound_and_counts_all() {
         join(&mut whole, run);
     }
     let mut run = whole.expect("two runs");
-    let test = run.latency.as_mut().expect("a latency test");
+    let test = run.measured.latency_mut().expect("a latency test");
     test.sweep = Some(Sweep { deadlines: vec![100_000], meet: 0.99, confidence: 0.95, cells });
     assert_eq!((test.pairs, test.inheritance.calls, run.cases.len()), (2, 4020, 6));
-    assert!(run.overloaded && run.latency.as_ref().is_some_and(|test| test.all.is_empty()));
+    assert!(run.overloaded && run.latency().is_some_and(|test| test.all.is_empty()));
     let said: Vec<&str> = run.findings.iter().map(|finding| finding.text.as_str()).collect();
     assert_eq!(said, ["load 1", "lost 1", "lost 2"]);
     let name = "latency_hwbinder/pairs:2/payload:0/load:cpu:2_io:1/rate:0.5/pair:1/other";

@@ -29,7 +29,7 @@ fn swept() -> Run {
     ];
     cells[4].failed = Some("the server was killed".to_owned());
     let sweep = Sweep { deadlines: vec![100_000, 2_500_000], meet: 0.99, confidence: 0.95, cells };
-    run.latency.as_mut().expect("a latency test").sweep = Some(sweep);
+    run.measured.latency_mut().expect("a latency test").sweep = Some(sweep);
     run.check().expect("it is sound");
     run
 }
@@ -37,7 +37,7 @@ fn swept() -> Run {
 #[test]
 fn the_table_shows_a_curve_in_each_row_and_what_is_sustained() {
     let text = table(&swept());
-    let expected = include_str!("../golden/sweep.txt");
+    let expected = include_str!("golden.txt");
     assert!(text.starts_with(expected), "{text}");
     assert!(text.contains("pairs:1/payload:64/load:cpu:2 other FAILED: the server was killed\n"), "{text}");
     assert!(text.contains("inheritance PASS") && !text.contains("P0"), "{text}");
@@ -78,7 +78,7 @@ fn the_json_of_a_sweep() {
 #[test]
 fn limits_that_no_rate_reached_are_said() {
     let mut run = swept();
-    let sweep = run.latency.as_mut().and_then(|test| test.sweep.as_mut()).expect("a sweep");
+    let sweep = run.measured.latency_mut().and_then(|test| test.sweep.as_mut()).expect("a sweep");
     sweep.cells.retain(|cell| cell.point.rate_hz == Some(1000.0));
     sweep.cells[0].misses = vec![5, 0];
     let row = "\npairs:2/payload:64 fifo    none  >=2000\n";
