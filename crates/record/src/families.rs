@@ -46,7 +46,7 @@ pub(crate) fn meaning_of(family: &str) -> &'static str {
 
 /// The families of a plain throughput test, subjects first; empty for other tests, and for those of other programs.
 pub(crate) fn families(run: &Run) -> Vec<Family<'_>> {
-    if run.latency.is_some() || run.is_experiment() || run.imported.is_some() {
+    if run.latency().is_some() || run.is_experiment() || run.imported.is_some() {
         return Vec::new();
     }
     let mut families: Vec<Family<'_>> = Vec::new();

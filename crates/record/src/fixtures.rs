@@ -166,7 +166,7 @@ pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
         expected: Some(caller),
         note: String::new(),
     };
-    run.latency = Some(LatencyTest {
+    run.measured = Measured::Latency(LatencyTest {
         flavour: "hwbinder".to_owned(),
         binderized: true,
         pinged: None,
@@ -195,8 +195,13 @@ pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
     run
 }
 
+/// A run of an experiment, without cases.
+pub(crate) fn experiment_run(measured: Measured) -> Run {
+    Run { measured, cases: Vec::new(), ..run() }
+}
+
 /// An overload experiment on two CPUs: so many of 100 real-time calls missed with 1, 2, 3 and 4 pairs.
-pub(crate) fn overload_run(misses: [u64; 4]) -> Run {
+pub(crate) fn overload(misses: [u64; 4]) -> Overload {
     let row = |class: Class, pairs: u32, misses: u64| OverloadRow {
         class,
         pairs,
@@ -207,26 +212,22 @@ pub(crate) fn overload_run(misses: [u64; 4]) -> Run {
     };
     let rows =
         Class::BOTH.into_iter().flat_map(|class| (1..).zip(misses).map(move |(at, many)| (class, at, many)));
-    Run {
-        overload: Some(Overload {
-            flavour: "hwbinder".to_owned(),
-            cpus: vec![0, 1],
-            work: 1_500_000,
-            deadline: 2_500_000,
-            period: 10_000_000,
-            iterations: 100,
-            rounds: 1,
-            realtime: Some(Sched::fifo(99)),
-            realtime_problem: None,
-            rows: rows.map(|(class, pairs, misses)| row(class, pairs, misses)).collect(),
-        }),
-        cases: Vec::new(),
-        ..run()
+    Overload {
+        flavour: "hwbinder".to_owned(),
+        cpus: vec![0, 1],
+        work: 1_500_000,
+        deadline: 2_500_000,
+        period: 10_000_000,
+        iterations: 100,
+        rounds: 1,
+        realtime: Some(Sched::fifo(99)),
+        realtime_problem: None,
+        rows: rows.map(|(class, pairs, misses)| row(class, pairs, misses)).collect(),
     }
 }
 
 /// A background experiment in which calls of a background server are late, or none.
-pub(crate) fn background_run(late: bool) -> Run {
+pub(crate) fn background(late: bool) -> Background {
     let row = |(ground, hogs): (Ground, bool)| {
         let slow = late && hogs && ground == Ground::Background;
         BackgroundRow {
@@ -241,20 +242,16 @@ pub(crate) fn background_run(late: bool) -> Run {
         }
     };
     let settings = [false, true].into_iter().flat_map(|hogs| Ground::ALL.map(|ground| (ground, hogs)));
-    Run {
-        background: Some(Background {
-            flavour: "binder".to_owned(),
-            cpu: 1,
-            hogs: 1,
-            group: "cgroup v1, cpu.shares 52 of 1024".to_owned(),
-            is_cgroup: true,
-            work: 1_000_000,
-            iterations: 100,
-            rounds: 1,
-            limit: Some(2_200_000),
-            rows: settings.map(row).collect(),
-        }),
-        cases: Vec::new(),
-        ..run()
+    Background {
+        flavour: "binder".to_owned(),
+        cpu: 1,
+        hogs: 1,
+        group: "cgroup v1, cpu.shares 52 of 1024".to_owned(),
+        is_cgroup: true,
+        work: 1_000_000,
+        iterations: 100,
+        rounds: 1,
+        limit: Some(2_200_000),
+        rows: settings.map(row).collect(),
     }
 }

@@ -85,7 +85,7 @@ pub fn environment(run: &Run) -> String {
         settings.unwrap_or_default(),
         run.plan.placement.clone(),
         run.tool.build_profile.clone(),
-        run.latency.as_ref().map_or(String::new(), |test| test.injected.join(" ")),
+        run.latency().map_or(String::new(), |test| test.injected.join(" ")),
     ];
     let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
     units::visible::printable(&parts.collect::<Vec<_>>().join("; ")).into_owned()

@@ -10,6 +10,7 @@ pub mod checkup;
 pub mod compare;
 pub mod date;
 pub mod distribution;
+pub mod experiments;
 mod families;
 mod figures;
 #[cfg(test)]
@@ -17,7 +18,6 @@ mod fixtures;
 pub mod formats;
 pub mod history;
 pub mod import;
-pub mod inversion;
 pub mod lava;
 pub mod matrix;
 mod number;
@@ -27,8 +27,8 @@ mod ratio;
 pub mod read;
 pub mod render;
 pub mod schema;
+pub mod soak;
 pub mod stats;
-pub mod sweep;
 pub mod verdict;
 
 pub use distribution::{Distribution, Sampler};
@@ -37,9 +37,9 @@ pub use schema::{
     AndroidCounts, Background, BackgroundRow, Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit,
     Counter, CounterKind, Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver, DriverKind,
     EmbeddedSettings, Evidence, Figure, Finding, Ground, Hop, Host, HostClass, Imported, Inheritance,
-    Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Measurement,
-    Miss, Outcome, Overload, OverloadRow, Pass, Percentiles, PlacedMedians, Plan, Point, Recorder,
-    RecorderCost, Repetition, Role, Run, SavedCall, Sched, ServedAs, Setting, Severity, Side, Stated, Sweep,
-    Tool, same_urgency,
+    Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Measured,
+    Measurement, Miss, Outcome, Overload, OverloadRow, Pass, Percentiles, PlacedMedians, Plan, Point,
+    Recorder, RecorderCost, Repetition, Role, Run, SavedCall, Sched, ServedAs, Setting, Severity, Side,
+    Stated, StoppedPair, Sweep, Tool, anchor_of_recording, same_urgency,
 };
 pub use schema::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Frequency, State, Temperature};

@@ -5,7 +5,7 @@
 mod check;
 
 use crate::checksum;
-use crate::schema::{Run, SCHEMA, VERSION};
+use crate::schema::{Fields, Measured, Run, SCHEMA, VERSION};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -170,8 +170,14 @@ impl Run {
             return Err(ReadError::Empty);
         }
         let stated = expect_our_schema(bytes)?;
-        let run: Run = serde_json::from_slice(bytes).map_err(|error| describe(bytes, error))?;
-        let checked = run.check();
+        let mut run: Run = serde_json::from_slice(bytes).map_err(|error| describe(bytes, error))?;
+        let fields: Fields = serde_json::from_slice(bytes).map_err(|error| describe(bytes, error))?;
+        let measured = Measured::try_from(fields)
+            .map_err(|problem| ReadError::Inconsistent { place: "results".to_owned(), problem });
+        let checked = measured.and_then(|measured| {
+            run.measured = measured;
+            run.check()
+        });
         if let Some(stated) = stated {
             let computed = checksum::of(bytes).map_err(|error| describe(bytes, error))?;
             if stated.as_str() != Some(&computed) {

@@ -2,7 +2,7 @@
 //! Not here: writing them, deciding on colours or terminals.
 
 pub mod across;
-mod background;
+pub(crate) mod chart;
 pub mod checkup;
 pub mod compare;
 pub mod crowd;
@@ -10,20 +10,19 @@ mod device;
 pub mod flavours;
 pub mod history;
 mod imported;
-pub mod inheritance;
-pub mod inversion;
 pub mod json;
 pub mod latency;
 pub mod matrix;
-mod overload;
+pub(crate) mod object;
 pub mod permissions;
 mod recorder;
-mod remarks;
+pub(crate) mod remarks;
 pub mod report;
+pub mod soak;
 pub mod summary;
-mod table;
+pub(crate) mod table;
 pub mod targets;
-mod verdicts;
+pub(crate) mod verdicts;
 
 pub use recorder::picture_title;
 pub use units::visible::printable;

@@ -2,20 +2,22 @@
 //! Not here: the host (`host`), the measurements (`case`), reading and checking (`crate::read`).
 //! Units: a field without a unit in its name is in the run's clock unit (`Run::clock`), or has none.
 
-mod background;
 mod calls;
 mod case;
 mod device;
 mod host;
-mod inversion;
 mod latency;
-mod overload;
+mod measured;
 mod placed;
 mod recorder;
+mod sched;
 mod stated;
-mod sweep;
 
-pub use background::{Background, BackgroundRow, Ground};
+pub use crate::experiments::background::schema::{Background, BackgroundRow, Ground};
+pub use crate::experiments::inheritance::schema::{Hop, Inheritance, Level, Limit};
+pub use crate::experiments::inversion::schema::{Inversion, InversionRow, ServedAs, Setting};
+pub use crate::experiments::overload::schema::{Overload, OverloadRow};
+pub use crate::experiments::sweep::schema::{Cell, Point, Sweep};
 pub use calls::{Class, ClassTotals, Miss, Percentiles};
 pub use case::{
     Case, CaseKind, Counter, CounterKind, Counters, CpuLooks, Crowd, CrowdShape, Measurement, Outcome,
@@ -23,16 +25,13 @@ pub use case::{
 };
 pub use device::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Frequency, State, Temperature};
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
-pub use inversion::{Inversion, InversionRow, ServedAs, Setting};
-pub use latency::{
-    AndroidCounts, Hop, Inheritance, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Role, Sched,
-    same_urgency,
-};
-pub use overload::{Overload, OverloadRow};
+pub use latency::{AndroidCounts, LONGEST_LOAD, Latency, LatencyTest, MOST_RAW, Role};
+pub(crate) use measured::Fields;
+pub use measured::Measured;
 pub use placed::{PlacedMedians, Side};
-pub use recorder::{Pass, Recorder, RecorderCost, SavedCall};
+pub use recorder::{Pass, Recorder, RecorderCost, SavedCall, StoppedPair, anchor_of_recording};
+pub use sched::{Sched, same_urgency};
 pub use stated::{Figure, Imported, Stated};
-pub use sweep::{Cell, Point, Sweep};
 
 use serde::{Deserialize, Serialize};
 
@@ -84,18 +83,9 @@ pub struct Run {
     /// The user's own key/value pairs, in the order given.
     #[serde(default)]
     pub context: Vec<(String, String)>,
-    /// The part that all cases of a latency test share; `None` for other tests.
-    #[serde(default)]
-    pub latency: Option<LatencyTest>,
-    /// Results of the priority-inversion experiment; `None` for other tests.
-    #[serde(default)]
-    pub inversion: Option<Inversion>,
-    /// Results of the overload experiment; `None` for other tests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overload: Option<Overload>,
-    /// Results of the background experiment; `None` for other tests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub background: Option<Background>,
+    /// The results besides the cases. [`Run::from_json`] reads them, `Deserialize` alone does not.
+    #[serde(flatten, skip_deserializing)]
+    pub measured: Measured,
     /// The program that measured, if it is another; `None` for a run of binderperf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
@@ -278,15 +268,18 @@ pub enum Severity {
 impl Run {
     /// The name of its test for people.
     pub fn title(&self) -> String {
-        match &self.latency {
-            Some(test) if test.sweep.is_some() => format!("{} latency over a grid", test.flavour),
-            Some(test) => format!("{} latency", test.flavour),
-            None if self.inversion.is_some() => "priority inversion".to_owned(),
-            None if self.overload.is_some() => "real-time overload".to_owned(),
-            None if self.background.is_some() => "foreground and background".to_owned(),
-            None if self.plan.test == "throughput all" => "throughput".to_owned(),
-            None if !self.plan.test.is_empty() => self.plan.test.clone(),
-            None => "throughput".to_owned(),
+        match &self.measured {
+            Measured::Latency(test) if test.sweep.is_some() => {
+                format!("{} latency over a grid", test.flavour)
+            }
+            Measured::Latency(test) => format!("{} latency", test.flavour),
+            Measured::Inversion(_) => "priority inversion".to_owned(),
+            Measured::Overload(_) => "real-time overload".to_owned(),
+            Measured::Background(_) => "foreground and background".to_owned(),
+            Measured::Cases => match self.plan.test.as_str() {
+                "" | "throughput all" => "throughput".to_owned(),
+                test => test.to_owned(),
+            },
         }
     }
 
@@ -314,10 +307,7 @@ impl Run {
             complete: false,
             incomplete_reason: None,
             context: Vec::new(),
-            latency: None,
-            inversion: None,
-            overload: None,
-            background: None,
+            measured: Measured::Cases,
             imported: None,
             cases: Vec::new(),
         }
@@ -325,7 +315,7 @@ impl Run {
 
     /// Whether it is one of the experiments that have a record of their own.
     pub fn is_experiment(&self) -> bool {
-        self.inversion.is_some() || self.overload.is_some() || self.background.is_some()
+        matches!(self.measured, Measured::Inversion(_) | Measured::Overload(_) | Measured::Background(_))
     }
 
     /// The case with this name.

@@ -6,6 +6,7 @@ pub mod change;
 pub mod order;
 pub mod rank;
 pub mod shift;
+pub mod trend;
 
 /// Arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {

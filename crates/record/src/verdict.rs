@@ -1,35 +1,31 @@
-//! Verdicts. Those of Android's tools on a latency test stand here: SYNC, the share of calls that met the deadline,
-//! priority inheritance. Ours hold what was measured against what was promised: [`Verdict`].
+//! Verdicts. Those of Android's tools on a latency test are here: SYNC, the share of calls that met the deadline. Ours hold what was measured against what was promised: [`Verdict`].
 //!
 //! - [`judged`]: the type; [`mod@of_run`]: all tests of a run, with the [`headline`] of a throughput test and what the
-//!   [`placement`] of its sides makes of it; [`promise`]: what a driver promises of priorities; [`latency`]: a latency test; [`overload`],
-//!   [`background`]: those experiments; [`lost`]: a run that lost its broker; [`from_host`]: next steps after a guest.
+//!   [`placement`] of its sides makes of it; [`latency`]: a latency test; [`lost`]: a run that lost
+//!   its broker; [`from_host`]: next steps after a guest.
 //!
-//! Not here: the numbers (`crate::schema`), rendering (`crate::render`).
+//! Not here: those on an experiment (`crate::experiments`), the numbers (`crate::schema`), rendering (`crate::render`).
 //! Facts: the words and the limit of 0.6: AOSP `libhwbinder_latency`.
 
-mod background;
 mod from_host;
 mod headline;
-mod judged;
+pub(crate) mod judged;
 mod latency;
 mod lost;
 mod of_run;
-mod overload;
 mod placement;
-mod promise;
 
-pub use background::of_background;
+pub use crate::experiments::background::verdict::of_background;
+pub use crate::experiments::inheritance::verdict::{InheritanceVerdict, as_expected, inheritance};
+pub use crate::experiments::overload::verdict::of_overload;
 pub use from_host::ON_COMMANDS;
 pub(crate) use from_host::runnable;
 pub use judged::{Grade, TestVerdicts, Verdict};
-pub use latency::{inheritance, of_latency};
+pub use latency::of_latency;
 use lost::of_lost_broker;
 pub(crate) use of_run::of_run;
-pub use overload::of_overload;
-pub use promise::{as_expected, broken};
 
-use crate::schema::{Case, Inheritance, LatencyTest, Measurement, Outcome};
+use crate::schema::{Case, Measurement, Outcome};
 
 /// SYNC is good if more than this share of the calls was served on the CPU of their caller.
 pub const GOOD_ABOVE: f64 = 0.6;
@@ -111,48 +107,6 @@ pub fn met(misses: u64, calls: u64) -> Option<f64> {
 
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-/// Verdict of Android's tools on priority inheritance: whether real-time callers are served at their priority.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InheritanceVerdict {
-    /// Every call was served at its caller's priority, and some callers were real-time threads.
-    Pass,
-    /// At least one call was not.
-    Fail,
-    /// It could not be determined.
-    Unknown {
-        /// The reason.
-        reason: String,
-    },
-}
-
-impl InheritanceVerdict {
-    /// The word in documents and tables.
-    pub fn name(&self) -> &'static str {
-        match self {
-            InheritanceVerdict::Pass => "PASS",
-            InheritanceVerdict::Fail => "FAIL",
-            InheritanceVerdict::Unknown { .. } => "UNKNOWN",
-        }
-    }
-
-    /// The verdict on a latency test; without a real-time caller it is unknown.
-    pub fn of(test: &LatencyTest) -> InheritanceVerdict {
-        let unknown = |reason: &str| InheritanceVerdict::Unknown { reason: reason.to_owned() };
-        if test.pinged.is_some() {
-            return unknown("the called object is another program's, which does not tell its priority");
-        }
-        if !test.realtime.is_some_and(|caller| caller.is_realtime()) {
-            let why = test.realtime_problem.as_deref().filter(|why| !why.is_empty());
-            return unknown(why.unwrap_or("there was no real-time caller"));
-        }
-        match test.inheritance {
-            Inheritance { calls: 0, .. } => unknown("no call was answered"),
-            Inheritance { not_inherited: 0, .. } => InheritanceVerdict::Pass,
-            _ => InheritanceVerdict::Fail,
-        }
-    }
 }
 
 #[cfg(test)]

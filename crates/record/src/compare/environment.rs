@@ -70,16 +70,14 @@ const FACTS: [Fact; 28] = [
     ("repetitions", Severity::Info, |run| run.plan.repetitions.to_string()),
     ("placement", Severity::Warning, |run| run.plan.placement.clone()),
     ("device", Severity::Info, |run| run.plan.device.clone()),
-    ("iterations", Severity::Info, |run| number(run.latency.as_ref().map(|test| test.iterations))),
+    ("iterations", Severity::Info, |run| number(run.latency().map(|test| test.iterations))),
     ("flight recorder", Severity::Warning, |run| {
         let recorded = |test: &crate::LatencyTest| {
             yes(test.recorder.as_ref().is_some_and(crate::Recorder::is_in_figures))
         };
-        run.latency.as_ref().map_or_else(unknown, recorded)
+        run.latency().map_or_else(unknown, recorded)
     }),
-    ("injected", Severity::Info, |run| {
-        run.latency.as_ref().map_or_else(unknown, |test| test.injected.join(" "))
-    }),
+    ("injected", Severity::Info, |run| run.latency().map_or_else(unknown, |test| test.injected.join(" "))),
 ];
 
 fn unknown() -> String {

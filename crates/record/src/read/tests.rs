@@ -144,7 +144,7 @@ fn contradictions_are_named() {
 #[test]
 fn a_record_that_was_edited_is_refused() {
     let mut run = fixtures::latency_run(&[fixtures::Pair::healthy(0)]);
-    run.latency.as_mut().expect("a latency test").inheritance.not_inherited = 3;
+    run.measured.latency_mut().expect("a latency test").inheritance.not_inherited = 3;
     run.cases[0].latency.as_mut().expect("a case").not_inherited = 3;
     let text = run.to_json();
     assert_eq!(read(&text).expect("as written"), run);

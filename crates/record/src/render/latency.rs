@@ -4,18 +4,15 @@
 
 pub mod aosp;
 mod json;
-mod object;
-mod sweep;
 mod table;
 
 pub use json::{Options, json};
 pub use table::table;
 
-use object::Object;
 pub(super) use table::{body, hops, pairs};
 
 use crate::figures::Calls;
-use crate::schema::{Case, Class, ClockUnit, LatencyTest, Outcome, Percentiles, Role, Run, Sched};
+use crate::schema::{Case, Class, ClockUnit, LatencyTest, Outcome, Role, Run, Sched};
 use std::collections::BTreeSet;
 
 /// A group of calls that is shown together: those of one pair, or of all pairs.
@@ -84,7 +81,7 @@ fn once<'r>(reasons: impl Iterator<Item = &'r str>) -> Vec<&'r str> {
 /// The lines of `-v`: one for each thread, with its role, CPU and scheduling. A temporary priority is marked; `???`
 /// is a policy unknown to this program.
 pub fn roles(run: &Run) -> String {
-    let test = run.latency.as_ref();
+    let test = run.latency();
     test.iter()
         .flat_map(|test| &test.roles)
         .map(|role| super::printable(&line(role)).into_owned() + "\n")
@@ -120,18 +117,6 @@ fn unit_name(run: &Run) -> &'static str {
         ClockUnit::Ns => "ns",
         ClockUnit::Instructions => "instructions",
     }
-}
-
-/// Percentiles in ms, as JSON.
-fn spread(percentiles: Percentiles) -> Object {
-    let Percentiles { p50, p90, p95, p99 } = percentiles;
-    let all = [("p50", p50), ("p90", p90), ("p95", p95), ("p99", p99)];
-    all.into_iter().fold(Object::inner(), |object, (key, time)| object.beside(key, &millis(time)))
-}
-
-/// A time in ns as ms.
-fn millis(time: u64) -> f64 {
-    time as f64 / 1e6
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Flight recorder of a latency test in words: what it cost, and the slowest calls with their causes.
 //! Not here: pictures (crate `trace`).
 
-use crate::schema::{Class, LatencyTest, Pass, Recorder, RecorderCost, Run, SavedCall, Side};
+use crate::schema::{Class, LatencyTest, Pass, Recorder, RecorderCost, Run, SavedCall, Side, StoppedPair};
 
 /// What the figures include of the recorder, and its cost; or why there was none; `None` if none was asked for.
 pub(super) fn cost(run: &Run, test: &LatencyTest) -> Option<String> {
@@ -87,7 +87,12 @@ pub(super) fn lines(run: &Run, test: &LatencyTest) -> Vec<String> {
     let saved = test.recorder.iter().flat_map(|recorder| &recorder.saved);
     let saved = saved
         .map(|saved| format!("Slow call    {}: {} ({})", name(run, test, saved), saved.cause, saved.file));
-    cost(run, test).map(|cost| format!("Recorder     {cost}")).into_iter().chain(saved).collect()
+    let stopped = test.recorder.iter().flat_map(|recorder| &recorder.stopped);
+    let stopped = stopped.map(|StoppedPair { pair, file }| {
+        format!("Pair {pair:<7} stopped; what it waited for: binderperf explain {file}")
+    });
+    let cost = cost(run, test).map(|cost| format!("Recorder     {cost}"));
+    cost.into_iter().chain(stopped).chain(saved).collect()
 }
 
 #[cfg(test)]
@@ -97,8 +102,8 @@ mod tests {
 
     #[test]
     fn the_recorders_cost_and_its_calls_stand_beside_the_times() {
-        let mut run = crate::fixtures::latency_run(&[crate::fixtures::Pair::healthy(0)]);
-        let mut test = run.latency.take().expect("a latency test");
+        let run = crate::fixtures::latency_run(&[crate::fixtures::Pair::healthy(0)]);
+        let mut test = run.latency().cloned().expect("a latency test");
         assert!(lines(&run, &test).is_empty(), "none was asked for");
         test.recorder = Some(Recorder { missing: Some("no tracefs".to_owned()), ..Recorder::default() });
         assert_eq!(lines(&run, &test), ["Recorder     none, so no slow call has a picture: no tracefs"]);
@@ -120,6 +125,12 @@ mod tests {
         );
         assert!(!told[2].contains("missed"), "{}", told[2]);
         let recorder = test.recorder.as_mut().expect("there is one");
+        recorder.stopped = Some(StoppedPair { pair: 3, file: "latency-binder-stopped-3.bptrace".to_owned() });
+        let stopped =
+            "Pair 3       stopped; what it waited for: binderperf explain latency-binder-stopped-3.bptrace";
+        assert_eq!(lines(&run, &test)[1], stopped);
+        let recorder = test.recorder.as_mut().expect("there is one");
+        recorder.stopped = None;
         (recorder.figures, recorder.calls_with) = (Pass::Without, 400);
         let told = lines(&run, &test);
         assert!(told[0].contains("off: all times here are of calls without it"), "{}", told[0]);
@@ -129,8 +140,8 @@ mod tests {
 
     /// The words about a class whose passes with and without the recorder were placed so.
     fn told(with: PlacedMedians, without: PlacedMedians) -> String {
-        let mut run = crate::fixtures::latency_run(&[crate::fixtures::Pair::healthy(0)]);
-        let mut test = run.latency.take().expect("a latency test");
+        let run = crate::fixtures::latency_run(&[crate::fixtures::Pair::healthy(0)]);
+        let mut test = run.latency().cloned().expect("a latency test");
         let placed = |placed| {
             let totals = test.all.iter().map(|totals| ClassTotals { placed: Some(placed), ..*totals });
             totals.collect::<Vec<_>>()

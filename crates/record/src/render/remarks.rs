@@ -4,7 +4,7 @@
 use crate::schema::{Case, HostClass, Outcome, Run, Severity};
 
 /// The failure of a repetition or why it was skipped; `None` if it was measured.
-pub(super) fn trouble(outcome: &Outcome) -> Option<String> {
+pub(crate) fn trouble(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Measured(_) => None,
         Outcome::Skipped { reason } => Some(format!("SKIPPED: {reason}")),
@@ -16,12 +16,12 @@ pub(super) fn trouble(outcome: &Outcome) -> Option<String> {
 }
 
 /// The text in place of a case's numbers.
-pub(super) fn without_numbers(case: Option<&Case>) -> String {
+pub(crate) fn without_numbers(case: Option<&Case>) -> String {
     case.and_then(|case| case.outcomes().find_map(trouble)).unwrap_or_else(|| "not run".to_owned())
 }
 
 /// Reasons why the times are not reliable.
-pub(super) fn warnings(run: &Run) -> Vec<String> {
+pub(crate) fn warnings(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
     if run.host.class == HostClass::Tcg {
         lines.push("WARNING emulated machine: timings are not real; ratios within this run are".into());
@@ -36,7 +36,7 @@ pub(super) fn warnings(run: &Run) -> Vec<String> {
 }
 
 /// Findings that spoil numbers, each with its remedy.
-pub(super) fn findings(run: &Run) -> Vec<String> {
+pub(crate) fn findings(run: &Run) -> Vec<String> {
     let grave = run.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
     grave
         .map(|finding| match &finding.fix {

@@ -3,21 +3,16 @@
 //!
 //! The HTML is self-contained: no script, no font, no network.
 
-mod background;
-mod chart;
 mod clusters;
 mod environment;
 mod html;
-mod inversion;
 mod latency;
 mod markdown;
-mod overload;
 mod reference;
-mod settings;
-mod sweep;
 mod throughput;
 mod verdicts;
 
+pub(crate) use html::STYLE;
 pub use html::html;
 pub use markdown::markdown;
 pub use verdicts::{json, look_first, summary, verdicts};
@@ -29,7 +24,8 @@ use serde::{Deserialize, Serialize};
 use super::table::Table;
 use super::{imported, latency::pairs};
 use crate::checkup::{self, Check, Checkup};
-use crate::schema::{Finding, Run, Severity};
+use crate::experiments::{background, overload};
+use crate::schema::{Finding, Measured, Run, Severity};
 use crate::verdict::Grade;
 
 /// The content of a report.
@@ -164,15 +160,14 @@ impl Bundle {
 
 /// The numbers of a run; `None` if it has no such table.
 fn numbers(run: &Run) -> Option<Table> {
-    let table = match &run.latency {
+    let table = match &run.measured {
         _ if run.imported.is_some() => imported::table(run),
-        Some(test) if test.sweep.is_some() => return None,
-        Some(test) => pairs(run, test),
-        None => match (&run.overload, &run.background) {
-            (Some(experiment), _) => super::overload::table(run, experiment),
-            (None, Some(experiment)) => super::background::table(run, experiment),
-            (None, None) => throughput::table(run),
-        },
+        Measured::Inversion(_) => return None,
+        Measured::Latency(test) if test.sweep.is_some() => return None,
+        Measured::Latency(test) => pairs(run, test),
+        Measured::Overload(experiment) => overload::text::table(run, experiment),
+        Measured::Background(experiment) => background::text::table(run, experiment),
+        Measured::Cases => throughput::table(run),
     };
     Some(table).filter(|table| !table.is_empty())
 }

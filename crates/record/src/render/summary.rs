@@ -1,19 +1,17 @@
 //! The summary at the end of `binderperf run`: environment, one row for each case, problems, next steps.
 //! Not here: rows during the measurement (`super::gbench`).
 
-use super::background;
 use super::crowd;
 use super::flavours;
 use super::imported;
-use super::inversion;
 use super::latency;
-use super::overload;
 use super::printable;
 use super::remarks::{findings, trouble, warnings, without_numbers};
 use super::table::{Row, Table, cells};
+use crate::experiments::{background, inversion, overload};
 use crate::number::human;
 use crate::ratio::Controls;
-use crate::schema::{Case, CaseKind, ClockUnit, Repetition, Run};
+use crate::schema::{Case, CaseKind, ClockUnit, Measured, Repetition, Run};
 use std::collections::BTreeMap;
 
 const HEADS: [&str; 13] = [
@@ -45,21 +43,15 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     let shown = if controls_only { run.cases.iter().collect() } else { tests };
     let controls = Controls::of(&run.cases);
     text.push('\n');
-    if run.inversion.is_some() {
-        text += &inversion::report(run);
-    } else if run.overload.is_some() {
-        text += &overload::report(run);
-    } else if run.background.is_some() {
-        text += &background::report(run);
-    } else if run.latency.is_some() {
-        text += &latency::body(run);
-    } else if crowd::has_crowds(run) {
-        text += &crowd::table(run);
-    } else if flavours::compares_flavours(run) {
-        text += &flavours::tables(run);
-    } else {
-        text += &table(run, shown.iter().map(|case| row(run, case, &controls))).text();
-    }
+    text += &match &run.measured {
+        Measured::Inversion(experiment) => inversion::text::report(run, experiment),
+        Measured::Overload(experiment) => overload::text::report(run, experiment),
+        Measured::Background(experiment) => background::text::report(run, experiment),
+        Measured::Latency(_) => latency::body(run),
+        Measured::Cases if crowd::has_crowds(run) => crowd::table(run),
+        Measured::Cases if flavours::compares_flavours(run) => flavours::tables(run),
+        Measured::Cases => table(run, shown.iter().map(|case| row(run, case, &controls))).text(),
+    };
     let mut notes: Vec<String> = shown.iter().flat_map(|case| partly_failed(case)).collect();
     if flavours::compares_flavours(run) {
         // The table of many clients has no row for a case without numbers.

@@ -11,7 +11,7 @@ use super::printable;
 
 /// Columns, rows and notes. A column other than the first without any text in its cells is not shown.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Table {
+pub(crate) struct Table {
     title: String,
     columns: Vec<Column>,
     rows: Vec<Row>,
@@ -35,7 +35,7 @@ struct Column {
 
 /// A line of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Row {
+pub(crate) enum Row {
     /// A cell for each column.
     Cells(Vec<Cell>),
     /// A name, and text in place of all other cells.
@@ -46,7 +46,7 @@ pub(super) enum Row {
 
 /// A cell of one line, which steers no terminal.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     text: String,
     look: Look,
     /// What a page shows on demand.
@@ -56,7 +56,7 @@ pub(super) struct Cell {
 /// The meaning of a cell, for forms that can show it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Look {
+pub(crate) enum Look {
     #[default]
     Plain,
     /// Something that differs.
@@ -73,12 +73,12 @@ pub(super) enum Look {
 
 impl Cell {
     /// The cell with this meaning.
-    pub(super) fn look(self, look: Look) -> Cell {
+    pub(crate) fn look(self, look: Look) -> Cell {
         Cell { look, ..self }
     }
 
     /// The cell with text that a page shows on demand.
-    pub(super) fn hint(self, hint: &str) -> Cell {
+    pub(crate) fn hint(self, hint: &str) -> Cell {
         Cell { hint: printable(hint).into_owned(), ..self }
     }
 }
@@ -124,16 +124,16 @@ impl From<usize> for Cell {
 macro_rules! cells {
     ($($cell:expr),* $(,)?) => { $crate::render::table::Row::Cells(vec![$($crate::render::table::Cell::from($cell)),*]) };
 }
-pub(super) use cells;
+pub(crate) use cells;
 
 impl Row {
     /// A name with text in place of all other cells.
-    pub(super) fn words(name: impl Into<Cell>, words: &str) -> Row {
+    pub(crate) fn words(name: impl Into<Cell>, words: &str) -> Row {
         Row::Words(name.into(), printable(words).into_owned())
     }
 
     /// A row with further cells.
-    pub(super) fn and<C: Into<Cell>>(self, further: impl IntoIterator<Item = C>) -> Row {
+    pub(crate) fn and<C: Into<Cell>>(self, further: impl IntoIterator<Item = C>) -> Row {
         match self {
             Row::Cells(mut cells) => {
                 cells.extend(further.into_iter().map(Into::into));
@@ -146,64 +146,64 @@ impl Row {
 
 impl Table {
     /// A table of numbers, whose first column holds their names.
-    pub(super) fn new<H: AsRef<str>>(heads: impl IntoIterator<Item = H>) -> Table {
+    pub(crate) fn new<H: AsRef<str>>(heads: impl IntoIterator<Item = H>) -> Table {
         let mut table = Table::of_words(heads);
         table.columns.iter_mut().skip(1).for_each(|column| column.is_words = false);
         table
     }
 
     /// A table of words.
-    pub(super) fn of_words<H: AsRef<str>>(heads: impl IntoIterator<Item = H>) -> Table {
+    pub(crate) fn of_words<H: AsRef<str>>(heads: impl IntoIterator<Item = H>) -> Table {
         let column =
             |head: H| Column { head: printable(head.as_ref()).into_owned(), is_words: true, group: "" };
         Table { columns: heads.into_iter().map(column).collect(), ..Table::default() }
     }
 
     /// The table with a title.
-    pub(super) fn titled(self, title: impl Into<String>) -> Table {
+    pub(crate) fn titled(self, title: impl Into<String>) -> Table {
         Table { title: printable(&title.into()).into_owned(), ..self }
     }
 
     /// The table with these rows at its end.
-    pub(super) fn rows(mut self, rows: impl IntoIterator<Item = Row>) -> Table {
+    pub(crate) fn rows(mut self, rows: impl IntoIterator<Item = Row>) -> Table {
         self.rows.extend(rows);
         self
     }
 
     /// The table with notes below it.
-    pub(super) fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Table {
+    pub(crate) fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Table {
         self.notes.extend(notes.into_iter().map(|note| printable(&note).into_owned()));
         self
     }
 
     /// The table with a title over each column.
-    pub(super) fn groups(mut self, titles: impl IntoIterator<Item = &'static str>) -> Table {
+    pub(crate) fn groups(mut self, titles: impl IntoIterator<Item = &'static str>) -> Table {
         self.columns.iter_mut().zip(titles).for_each(|(column, title)| column.group = title);
         self
     }
 
     /// The table, indented as text.
-    pub(super) fn indented(self, indent: usize) -> Table {
+    pub(crate) fn indented(self, indent: usize) -> Table {
         Table { indent, ..self }
     }
 
     /// The table, whose text aligns cells of at most so many characters.
-    pub(super) fn widest(self, widest: usize) -> Table {
+    pub(crate) fn widest(self, widest: usize) -> Table {
         Table { widest: Some(widest), ..self }
     }
 
     /// The table, of which a cell needs the whole width of a phone.
-    pub(super) fn with_long_cells(self) -> Table {
+    pub(crate) fn with_long_cells(self) -> Table {
         Table { long_cells: true, ..self }
     }
 
     /// Its title; empty without one.
-    pub(super) fn title(&self) -> &str {
+    pub(crate) fn title(&self) -> &str {
         &self.title
     }
 
     /// Whether it has no rows.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 

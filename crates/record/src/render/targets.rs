@@ -100,7 +100,7 @@ fn medians(run: &Run) -> Vec<(String, String, Option<String>)> {
     tests
         .filter_map(|series| {
             let shown = |metric| series.value(metric).map(|value| unit.show(value));
-            let p99 = run.latency.as_ref().and_then(|_| shown(Metric::P99));
+            let p99 = run.latency().and_then(|_| shown(Metric::P99));
             Some((series.name.clone(), shown(Metric::Median)?, p99))
         })
         .collect()

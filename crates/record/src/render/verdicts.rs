@@ -6,7 +6,7 @@ use super::table::{Table, cells};
 use crate::verdict::{TestVerdicts, Verdict};
 
 /// A row for each verdict, with all columns to the left, as they hold text.
-pub(super) fn table(tests: &[TestVerdicts]) -> String {
+pub(crate) fn table(tests: &[TestVerdicts]) -> String {
     let rows = tests.iter().flat_map(|test| {
         test.verdicts.iter().enumerate().map(|(at, verdict)| {
             let name = if at == 0 { test.test.as_str() } else { "" };
@@ -26,7 +26,7 @@ fn numbers(verdict: &Verdict) -> String {
 }
 
 /// The verdicts on one test: measured against expected, then the reason and the next step.
-pub(super) fn lines(verdicts: &[Verdict]) -> String {
+pub(crate) fn lines(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     for verdict in verdicts {
         let line = format!("{:<5} {}: {}", verdict.grade.name(), verdict.words, numbers(verdict));

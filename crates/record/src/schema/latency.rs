@@ -1,57 +1,18 @@
 //! Results of a latency test besides times: missed deadlines, CPUs, inherited priorities.
 //! Not here: the times (`super::case`), the classes of calls (`super::calls`), verdicts (`crate::verdict`).
-//! Facts: *SYNC*, *deadline* and *miss* are the words of Android's page; levels of inheritance: contract section 14.
+//! Facts: *SYNC*, *deadline* and *miss* are the words of Android's page.
 
 use super::calls::{Class, ClassTotals, Miss, Percentiles};
 use super::recorder::Recorder;
-use super::sweep::Sweep;
+use super::sched::Sched;
+use crate::experiments::inheritance::schema::Inheritance;
+use crate::experiments::sweep::schema::Sweep;
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of `Latency::load`, in bytes.
 pub const LONGEST_LOAD: usize = 200;
 /// Maximum number of single times of a case; as many as fit into a document that can be read.
 pub const MOST_RAW: usize = 20_000_000;
-
-/// Scheduling of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Sched {
-    /// The kernel's number of the policy: 0 OTHER, 1 FIFO, 2 RR, 3 BATCH, 5 IDLE, 6 DEADLINE.
-    pub policy: u32,
-    /// Real-time priority, 1 to 99; 0 under policies without one.
-    pub priority: u32,
-    /// Nice value, -20 to 19; without effect under a real-time policy.
-    pub nice: i32,
-}
-
-impl Sched {
-    /// `SCHED_OTHER` with this nice value.
-    pub fn other(nice: i32) -> Sched {
-        Sched { policy: 0, priority: 0, nice }
-    }
-
-    /// `SCHED_FIFO` with this priority.
-    pub fn fifo(priority: u32) -> Sched {
-        Sched { policy: 1, priority, nice: 0 }
-    }
-
-    /// Whether the policy has precedence over every policy that uses nice values.
-    pub fn is_realtime(self) -> bool {
-        matches!(self.policy, 1 | 2 | 6)
-    }
-
-    /// The kernel's name of the policy; `None` for an unknown policy.
-    pub fn policy_name(self) -> Option<&'static str> {
-        Some(match self.policy {
-            0 => "SCHED_OTHER",
-            1 => "SCHED_FIFO",
-            2 => "SCHED_RR",
-            3 => "SCHED_BATCH",
-            5 => "SCHED_IDLE",
-            6 => "SCHED_DEADLINE",
-            _ => return None,
-        })
-    }
-}
 
 /// Results for the calls of one class in one pair, besides their times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -214,107 +175,4 @@ pub struct Role {
     /// True if it had this priority only while it served a call.
     #[serde(default)]
     pub transitional: bool,
-}
-
-/// The level of priority inheritance: how much of the caller's priority a serving thread takes over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Nothing, as with the kernel driver in Rust.
-    None,
-    /// Nice values, as with the kernel driver in C.
-    Nice,
-    /// Nice values and real-time policies, as on Android.
-    Rt,
-}
-
-impl Level {
-    /// The word used in documents and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::None => "none",
-            Level::Nice => "nice",
-            Level::Rt => "rt",
-        }
-    }
-}
-
-/// Priority inheritance: the measured and the expected level.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inheritance {
-    /// Calls of the test itself that were examined.
-    pub calls: u64,
-    /// Calls served at a priority other than the caller's.
-    pub not_inherited: u64,
-    /// The highest level at which every direct call of the scenes was served; `None` if undecided.
-    #[serde(default)]
-    pub measured: Option<Level>,
-    /// The level expected of this driver with this kind of node; `None` if unknown.
-    #[serde(default)]
-    pub expected: Option<Level>,
-    /// The reason for the expected level.
-    #[serde(default)]
-    pub expected_reason: String,
-    /// The reason why less is expected than Android's tools require; `None` if as much is, or if unknown.
-    #[serde(default)]
-    pub below_android: Option<Limit>,
-    /// The examined situations, one by one.
-    #[serde(default)]
-    pub hops: Vec<Hop>,
-}
-
-/// The reason why a driver promises less than to serve each call at its caller's priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Limit {
-    /// The node does not ask for real-time policies, on a driver that would pass them on.
-    Node,
-    /// The embedded driver's setting.
-    Setting,
-    /// The kernel's driver in C, without Android's changes.
-    Mainline,
-    /// The kernel's driver in Rust.
-    Rust,
-    /// The servers have no right to change their priority.
-    Rights,
-}
-
-/// One hop of a call in one situation (scene).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hop {
-    /// Name of the situation: `call`, `queued`, `nested-1`, `nested-2`, `callback`, `oneway`, `minimum`, `restored`,
-    /// `after`.
-    pub scene: String,
-    /// Scheduling of the caller.
-    pub caller: Sched,
-    /// Scheduling of the serving thread before the call.
-    pub idle: Sched,
-    /// Scheduling while it served (in `restored`: after its reply).
-    #[serde(default)]
-    pub served: Option<Sched>,
-    /// The scheduling expected of this driver; `None` if unknown or not tried.
-    #[serde(default)]
-    pub expected: Option<Sched>,
-    /// The reason why it was not examined, or another remark.
-    #[serde(default)]
-    pub note: String,
-}
-
-impl Hop {
-    /// Whether it was as expected; `None` if either is unknown.
-    pub fn as_expected(&self) -> Option<bool> {
-        Some(same_urgency(self.served?, self.expected?))
-    }
-
-    /// Whether it was tried and failed; `note` then holds the reason.
-    pub fn is_broken(&self) -> bool {
-        self.served.is_none() && self.expected.is_some()
-    }
-}
-
-/// Whether two threads are equally urgent: nice values do not count under real-time policies.
-pub fn same_urgency(one: Sched, other: Sched) -> bool {
-    one.policy == other.policy
-        && one.priority == other.priority
-        && (one.is_realtime() || one.nice == other.nice)
 }

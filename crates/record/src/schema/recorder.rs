@@ -32,6 +32,9 @@ pub struct Recorder {
     /// The slowest calls of the pass with it, slowest first: the worst call of each class, and its two worst misses.
     #[serde(default)]
     pub saved: Vec<SavedCall>,
+    /// The first pair that stopped, and the recording up to there; no slow call after it was saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<StoppedPair>,
     /// The error that kept a slow call from being saved.
     #[serde(default)]
     pub trouble: Option<String>,
@@ -91,6 +94,15 @@ pub struct SavedCall {
     pub cause: String,
 }
 
+/// A pair that got no reply for a second or lost a process, with the recording that ends there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoppedPair {
+    /// Number of the pair, from 0.
+    pub pair: u32,
+    /// Name of the recording, a file in the record's folder.
+    pub file: String,
+}
+
 impl SavedCall {
     /// The words of the mark that names the call in a trace.
     pub fn label(&self) -> String {
@@ -107,6 +119,12 @@ impl SavedCall {
     }
 }
 
+/// Place of a recording's part in a report.
+pub fn anchor_of_recording(file: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    format!("recording-{}", file.chars().map(plain).collect::<String>())
+}
+
 impl Recorder {
     /// Highest cost, as a ratio, at which the test's figures may come from calls with the recorder.
     pub const MOST: f64 = 1.10;
@@ -119,6 +137,12 @@ impl Recorder {
     /// Whether its recordings are of other calls than the test's figures.
     pub fn is_apart(&self) -> bool {
         self.missing.is_none() && self.figures == Pass::Without
+    }
+
+    /// The files of its recordings.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let saved = self.saved.iter().map(|saved| saved.file.as_str());
+        saved.chain(self.stopped.iter().map(|stopped| stopped.file.as_str()))
     }
 
     /// The slowest call of a class, if it was saved.

@@ -24,7 +24,7 @@ fn each(next: &str, rewrite: impl Fn(&str) -> String) -> String {
 }
 
 /// Commands that take `--on`, by their first words; those below them do, too. The longest stand first.
-pub const ON_COMMANDS: [&str; 10] = [
+pub const ON_COMMANDS: [&str; 13] = [
     "trace record",
     "run",
     "throughput",
@@ -34,7 +34,10 @@ pub const ON_COMMANDS: [&str; 10] = [
     "chaos",
     "doctor",
     "state",
+    "services",
     "explain",
+    "watch",
+    "top",
 ];
 
 /// Has a command run on the machine that was measured; others, and what every machine shows, stay as they are.

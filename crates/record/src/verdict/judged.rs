@@ -104,7 +104,7 @@ impl TestVerdicts {
 }
 
 /// Sorts by severity; verdicts of one grade stay in their order.
-pub(super) fn by_severity(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
+pub(crate) fn by_severity(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
     verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.grade));
     verdicts
 }

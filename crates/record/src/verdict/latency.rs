@@ -1,14 +1,12 @@
-//! Verdicts on a latency test: broken pairs, deadlines, inherited priorities, same-CPU placement.
-//! Not here: what a driver promises (`super::promise`), throughput (`crate::render::report`).
+//! Verdicts on a latency test: broken pairs, deadlines, same-CPU placement.
+//! Not here: inherited priorities (`crate::experiments::inheritance`), throughput (`crate::render::report`).
 
 use super::from_host::runnable;
 use super::judged::{Grade, Verdict, by_severity};
 use super::lost::of_lost_broker;
-use super::promise::broken;
-use super::{GOOD_ABOVE, InheritanceVerdict, Served, SyncVerdict, calls, numbers};
-use crate::schema::{
-    Case, Class, DriverKind, HostClass, LatencyTest, Level, Limit, Recorder, Run, SavedCall,
-};
+use super::{GOOD_ABOVE, Served, SyncVerdict, calls, numbers};
+use crate::experiments::inheritance::verdict::inheritance;
+use crate::schema::{Case, Class, DriverKind, HostClass, LatencyTest, Recorder, Run, SavedCall};
 
 /// All verdicts on a latency test, the most severe first. The points of a sweep have deadlines and placements of their
 /// own, which its tables show.
@@ -32,11 +30,15 @@ fn failure(run: &Run) -> Option<Verdict> {
     let failed = run.cases.iter().filter(|case| case.failure().is_some()).count();
     let measured = format!("{failed} of {} callers stopped early", run.cases.len());
     let verdict = Verdict::good("calls", "FAILED").held_against("every call returns", measured);
-    Some(
-        verdict
-            .because(Grade::Bad, why)
-            .then("binderperf conformance, which tests each promise of the driver"),
-    )
+    let stopped =
+        run.latency().and_then(|test| test.recorder.as_ref()).and_then(|recorder| recorder.stopped.as_ref());
+    let next = match stopped {
+        Some(stopped) => {
+            format!("`binderperf explain {}`, which says what the pair waited for", stopped.file)
+        }
+        None => "binderperf conformance, which tests each promise of the driver".to_owned(),
+    };
+    Some(verdict.because(Grade::Bad, why).then(next))
 }
 
 /// The verdict on missed deadlines. A miss is no failure: the acceptable number depends on the use.
@@ -116,81 +118,6 @@ fn times(run: &Run, test: &LatencyTest, misses: u64) -> String {
         _ => {}
     }
     words.join(", ")
-}
-
-/// The verdict on inherited priorities: measured against what this driver promises with this node and these settings.
-/// [`Grade::Bad`]: the promise is broken; [`Grade::Note`]: it cannot be told.
-pub fn inheritance(run: &Run, test: &LatencyTest) -> Verdict {
-    const ABOUT: &str = "inheritance";
-    let found = &test.inheritance;
-    let (part, whole) = (found.not_inherited, found.calls);
-    let level = found.measured.map_or(String::new(), |level| format!("{}: ", level.name()));
-    let realtime = test.realtime.is_some_and(|caller| caller.is_realtime());
-    let measured = match (whole, part) {
-        (0, _) => "no call".to_owned(),
-        (_, 0) if !realtime => "no call of a real-time caller".to_owned(),
-        (_, 0) => format!("{level}each of {whole} calls was served at its caller's priority"),
-        _ => format!("{level}{part} of {whole} calls were served at another priority than their caller's"),
-    };
-    let expected = found.expected.map_or("unknown", Level::name);
-    let judged = |words: String| Verdict::good(ABOUT, words).held_against(expected, measured.clone());
-    let flavour = &test.flavour;
-    let hop_by_hop = format!("binderperf inheritance --flavour {flavour}");
-    if let Some(how) = broken(run, test) {
-        let injected = if test.injected.is_empty() { "" } else { "; faults were injected" };
-        return judged("inheritance FAIL".to_owned())
-            .because(Grade::Bad, format!("{how}{injected}; the promise: {}", found.expected_reason))
-            .then(hop_by_hop);
-    }
-    let untold = || judged("inheritance cannot be told".to_owned());
-    match (InheritanceVerdict::of(test), found.expected) {
-        (InheritanceVerdict::Unknown { reason }, _) => untold().because(Grade::Note, reason),
-        (InheritanceVerdict::Pass, Some(Level::Rt) | None) => judged("inheritance PASS".to_owned()),
-        (InheritanceVerdict::Fail, Some(Level::Rt) | None) => {
-            let why = "what this driver promises is not known";
-            untold().because(Grade::Note, why).then(hop_by_hop)
-        }
-        (_, Some(promised)) => {
-            let verdict = judged(format!("inheritance {}, as expected", promised.name()));
-            let (why, next) = less_than_android(run, test);
-            Verdict { next, ..verdict.because(Grade::Good, why) }
-        }
-    }
-}
-
-/// Why a driver promises less than Android's tools require, and what shows more.
-fn less_than_android(run: &Run, test: &LatencyTest) -> (String, Option<String>) {
-    let flavour = &test.flavour;
-    let kernels = "Android's kernels pass it on, mainline does not";
-    let (why, next) = match test.inheritance.below_android {
-        Some(Limit::Node) => {
-            let why = format!("this node does not ask for real-time inheritance; {kernels}");
-            (why, format!("binderperf latency {flavour} --inherit-rt on"))
-        }
-        Some(Limit::Setting) => {
-            let told = run.driver.as_ref().and_then(|driver| driver.embedded.as_ref());
-            let told = told.map_or(String::new(), |settings| format!(" (--inherit {})", settings.inherit));
-            let why = format!("the embedded driver was told to pass on no more{told}");
-            (why, format!("binderperf latency {flavour} --driver embedded --inherit rt --inherit-rt on"))
-        }
-        Some(Limit::Mainline) => {
-            let why = "mainline's C driver passes on nice values only; Android's kernels pass real-time policies on to \
-                       nodes that ask for it";
-            let next = "--driver embedded --inherit rt --inherit-rt on shows Android's behaviour";
-            (why.to_owned(), format!("binderperf latency {flavour} {next}"))
-        }
-        Some(Limit::Rust) => {
-            let next = "--driver embedded --inherit rt --inherit-rt on shows Android's behaviour";
-            let why = "the kernel's Rust driver leaves priorities alone".to_owned();
-            (why, format!("binderperf latency {flavour} {next}"))
-        }
-        Some(Limit::Rights) => {
-            let why = "the servers have no right to change their priority here";
-            (why.to_owned(), "run it as root outside of user namespaces".to_owned())
-        }
-        None => return (test.inheritance.expected_reason.clone(), None),
-    };
-    (why, Some(next))
 }
 
 /// The verdict on placement; `None` without calls whose callers stayed on their CPU.

@@ -1,5 +1,5 @@
 //! The verdicts on the tests of a run, each by its own rules.
-//! Not here: those rules for latency tests and experiments (`super::latency`, `super::overload`, `super::background`).
+//! Not here: those rules for latency tests (`super::latency`) and experiments (`crate::experiments`).
 //!
 //! A throughput test has no limit of its own: it was measured or not. Only a comparison with another record shows
 //! whether it became slower.
@@ -8,25 +8,19 @@ use super::headline::headline;
 use super::{
     Grade, TestVerdicts, Verdict, of_background, of_latency, of_lost_broker, of_overload, placement, runnable,
 };
+use crate::experiments::inversion::verdict::of_inversion;
 use crate::families::families;
-use crate::schema::{Case, CaseKind, DriverKind, Outcome, Run, Setting};
+use crate::schema::{Case, CaseKind, Measured, Outcome, Run};
 
 /// The tests of one run.
 pub(crate) fn of_run(run: &Run) -> Vec<TestVerdicts> {
-    let mut tests = match &run.latency {
-        Some(test) => {
-            vec![TestVerdicts { test: run.title(), verdicts: of_latency(run, test) }]
-        }
-        None if run.inversion.is_some() => vec![of_inversion(run)],
-        None => match (&run.overload, &run.background) {
-            (Some(experiment), _) => {
-                vec![TestVerdicts { test: run.title(), verdicts: vec![of_overload(experiment)] }]
-            }
-            (None, Some(experiment)) => {
-                vec![TestVerdicts { test: run.title(), verdicts: of_background(experiment, run.clock.unit) }]
-            }
-            (None, None) => of_throughput(run),
-        },
+    let one = |verdicts| vec![TestVerdicts { test: run.title(), verdicts }];
+    let mut tests = match &run.measured {
+        Measured::Latency(test) => one(of_latency(run, test)),
+        Measured::Inversion(experiment) => one(vec![of_inversion(run, experiment)]),
+        Measured::Overload(experiment) => one(vec![of_overload(experiment)]),
+        Measured::Background(experiment) => one(of_background(experiment, run.clock.unit)),
+        Measured::Cases => of_throughput(run),
     };
     if let Some(lost) = of_lost_broker(run) {
         tests.iter_mut().for_each(|test| put_first(&lost, test));
@@ -102,35 +96,4 @@ fn of_other(run: &Run) -> TestVerdicts {
     let number = best.map_or(String::new(), |rate| format!("at most {}", units::rate(rate)));
     let verdict = progress(&run.cases.iter().collect::<Vec<&Case>>(), number);
     TestVerdicts { test: run.plan.test.clone(), verdicts: vec![verdict] }
-}
-
-fn of_inversion(run: &Run) -> TestVerdicts {
-    let row = |setting| run.inversion.as_ref().and_then(|inversion| inversion.row(setting));
-    let late = |setting| {
-        let row = row(setting).filter(|row| row.calls > 0)?;
-        Some(format!("{:.1} % late {}", row.late as f64 * 100.0 / row.calls as f64, row.means))
-    };
-    let number: Vec<String> = [Setting::Off, Setting::On].into_iter().filter_map(late).collect();
-    let verdict = |words: &str| {
-        let expected = "with inheritance few more calls are late than without hogs";
-        Verdict::good("inversion", words).held_against(expected, number.join(", "))
-    };
-    let waits = "an urgent caller waits for less urgent tasks";
-    let verdict = match row(Setting::On).and_then(|row| row.inverted) {
-        Some(true) if mainline(run) => verdict("INVERSION, as expected")
-            .because(Grade::Note, format!("{waits}; mainline's driver passes no real-time priority on"))
-            .then("binderperf inversion --driver embedded"),
-        Some(true) => verdict("INVERSION").because(Grade::Bad, waits).then("binderperf inheritance"),
-        Some(false) => verdict("no inversion"),
-        None => verdict("cannot be told")
-            .because(Grade::Note, "too few calls were made to tell")
-            .then("binderperf inversion --iterations 100"),
-    };
-    TestVerdicts { test: "priority inversion".to_owned(), verdicts: vec![verdict] }
-}
-
-/// Whether the driver is one of a mainline kernel.
-fn mainline(run: &Run) -> bool {
-    let kind = run.driver.as_ref().map(|driver| driver.kind);
-    kind.is_some_and(|kind| kind != DriverKind::Embedded) && !run.host.kernel.release.contains("android")
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::fixtures::{Pair, case, latency_run, measured};
-use crate::schema::Sched;
 
 #[test]
 fn sync_is_good_above_six_tenths_only() {
@@ -37,25 +36,4 @@ fn meeting_the_deadline() {
     assert_eq!(met(0, 5000), Some(1.0));
     assert_eq!(met(5000, 5000), Some(0.0));
     assert_eq!(met(0, 0), None);
-}
-
-#[test]
-fn inheritance_passes_only_if_each_call_of_a_real_time_caller_inherited() {
-    type Change = fn(&mut LatencyTest);
-    let unknown = |reason: &str| InheritanceVerdict::Unknown { reason: reason.to_owned() };
-    let table: [(Change, InheritanceVerdict); 6] = [
-        (|_| (), InheritanceVerdict::Pass),
-        (|test| test.inheritance.not_inherited = 1, InheritanceVerdict::Fail),
-        (|test| test.realtime_problem = Some("RLIMIT_RTPRIO is 0".to_owned()), InheritanceVerdict::Pass),
-        (|test| test.realtime = None, unknown("there was no real-time caller")),
-        (|test| test.realtime = Some(Sched::other(0)), unknown("there was no real-time caller")),
-        (|test| test.inheritance.calls = 0, unknown("no call was answered")),
-    ];
-    for (number, (change, want)) in table.into_iter().enumerate() {
-        let mut test = latency_run(&[Pair::healthy(0)]).latency.expect("a latency test");
-        change(&mut test);
-        assert_eq!(InheritanceVerdict::of(&test), want, "row {number}");
-        (test.realtime, test.realtime_problem) = (None, Some("RLIMIT_RTPRIO is 0".to_owned()));
-        assert_eq!(InheritanceVerdict::of(&test), unknown("RLIMIT_RTPRIO is 0"), "row {number}");
-    }
 }

@@ -3,7 +3,7 @@
 
 use crate::figures::{Calls, FIGURES, Value};
 use crate::render::printable;
-use crate::schema::{Case, ClockUnit, Hop, Inversion, LatencyTest, Outcome, Run, Setting};
+use crate::schema::{Case, ClockUnit, Hop, Inversion, LatencyTest, Measured, Outcome, Run, Setting};
 use crate::verdict::{self, Grade, Verdict};
 
 /// The outcome of a check.
@@ -39,18 +39,17 @@ pub(super) struct Check {
 /// All checks of a run: its cases, the verdicts on the whole test, and whether the run ended.
 pub(super) fn checks(run: &Run) -> Vec<Check> {
     let mut checks: Vec<Check> = run.cases.iter().map(|case| of_case(run, case)).collect();
-    if let Some(test) = &run.latency {
-        checks.push(inheritance(run, test));
-        checks.extend(test.inheritance.hops.iter().map(hop));
-    }
-    if let Some(experiment) = &run.inversion {
-        checks.extend(inversions(experiment));
-    }
-    if let Some(experiment) = &run.overload {
-        checks.push(judged(verdict::of_overload(experiment)));
-    }
-    if let Some(experiment) = &run.background {
-        checks.extend(verdict::of_background(experiment, run.clock.unit).into_iter().map(judged));
+    match &run.measured {
+        Measured::Cases => {}
+        Measured::Latency(test) => {
+            checks.push(inheritance(run, test));
+            checks.extend(test.inheritance.hops.iter().map(hop));
+        }
+        Measured::Inversion(experiment) => checks.extend(inversions(experiment)),
+        Measured::Overload(experiment) => checks.push(judged(verdict::of_overload(experiment))),
+        Measured::Background(experiment) => {
+            checks.extend(verdict::of_background(experiment, run.clock.unit).into_iter().map(judged));
+        }
     }
     let outcome = run.ended_early().map_or(CheckOutcome::Passed, |why| CheckOutcome::Failed(why.to_owned()));
     checks.push(Check { name: "complete".to_owned(), outcome, measures: Vec::new(), took_ns: 0 });

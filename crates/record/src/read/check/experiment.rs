@@ -2,15 +2,18 @@
 //! Not here: rules for its cases (`super`).
 
 use super::Problem;
-use crate::schema::{Background, Overload, Run};
+use crate::schema::{Background, Measured, Overload, Run};
 
 /// Longest accepted list of rows or CPUs.
 const MAX_LIST: usize = 10_000;
 
 /// Checks the experiment of a run, if it is one.
 pub(super) fn run(run: &Run) -> Result<(), Problem> {
-    run.overload.as_ref().map_or(Ok(()), overload)?;
-    run.background.as_ref().map_or(Ok(()), background)
+    match &run.measured {
+        Measured::Overload(experiment) => overload(experiment),
+        Measured::Background(experiment) => background(experiment),
+        Measured::Cases | Measured::Latency(_) | Measured::Inversion(_) => Ok(()),
+    }
 }
 
 fn background(experiment: &Background) -> Result<(), Problem> {
@@ -36,21 +39,24 @@ fn overload(experiment: &Overload) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixtures::{background_run, overload_run};
-    use crate::schema::Run;
+    use crate::fixtures::{background, experiment_run, overload};
+    use crate::schema::{Measured, Run};
 
     #[test]
     fn more_misses_than_calls_and_no_cpu_are_refused() {
-        let mut run = overload_run([0, 2, 33, 50]);
-        assert_eq!(Run::from_json(run.to_json().as_bytes()).expect("sound"), run);
-        run.overload.as_mut().expect("the experiment").rows[1].misses = 101;
-        assert!(run.check().is_err_and(|error| error.to_string().contains("101 misses of 100 calls")));
-        let mut run = background_run(true);
-        assert_eq!(Run::from_json(run.to_json().as_bytes()).expect("sound"), run);
-        run.background.as_mut().expect("the experiment").rows[0].late = 101;
-        assert!(run.check().is_err_and(|error| error.to_string().contains("101 late of 100 calls")));
-        let mut run = overload_run([0; 4]);
-        run.overload.as_mut().expect("the experiment").cpus.clear();
-        assert!(run.check().is_err());
+        let refused = |measured| experiment_run(measured).check().expect_err("it is refused").to_string();
+        for sound in [Measured::Overload(overload([0, 2, 33, 50])), Measured::Background(background(true))] {
+            let run = experiment_run(sound);
+            assert_eq!(Run::from_json(run.to_json().as_bytes()).expect("sound"), run);
+        }
+        let mut experiment = overload([0, 2, 33, 50]);
+        experiment.rows[1].misses = 101;
+        assert!(refused(Measured::Overload(experiment)).contains("101 misses of 100 calls"));
+        let mut experiment = background(true);
+        experiment.rows[0].late = 101;
+        assert!(refused(Measured::Background(experiment)).contains("101 late of 100 calls"));
+        let mut experiment = overload([0; 4]);
+        experiment.cpus.clear();
+        assert!(refused(Measured::Overload(experiment)).contains("no CPU"));
     }
 }

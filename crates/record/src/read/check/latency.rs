@@ -15,7 +15,7 @@ const MAX_CELLS: usize = 100_000;
 
 /// Checks the test as a whole, and its cases against each other.
 pub(super) fn run(run: &Run) -> Result<(), Problem> {
-    let Some(test) = &run.latency else {
+    let Some(test) = run.latency() else {
         return match run.cases.iter().find(|case| case.latency.is_some()) {
             Some(case) => Err(format!("{} is a case of a latency test, which the run is not", case.name)),
             None => Ok(()),

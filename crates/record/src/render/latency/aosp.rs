@@ -33,7 +33,7 @@ const RULE: &str = "--------------------------------------------------\n";
 /// A latency test as this tool prints it: with `verbose` each thread, with `raw` each time of the real-time callers.
 /// A test that stopped at a miss has no results, because the tool exits there.
 pub fn aosp(run: &Run, tool: Tool, verbose: bool, raw: bool) -> String {
-    let Some(test) = &run.latency else { return "null\n".to_owned() };
+    let Some(test) = run.latency() else { return "null\n".to_owned() };
     // The first thread that is shown after the head is a client's: servers of schd-dbg are started with the clients.
     let head = test.roles.iter().position(|role| role.role == "main").map_or(0, |main| main + 1);
     let (before, after) = test.roles.split_at(head);
@@ -87,7 +87,7 @@ pub fn not_inherited(run: &Run) -> u64 {
 }
 
 fn inheritance(run: &Run) -> &'static str {
-    let realtime = run.latency.as_ref().and_then(|test| test.realtime);
+    let realtime = run.latency().and_then(|test| test.realtime);
     let made = run.cases.iter().map(calls).fold(0, u64::saturating_add);
     match (realtime.is_some_and(Sched::is_realtime) && made > 0, not_inherited(run)) {
         (false, _) => "UNKNOWN",

@@ -3,9 +3,10 @@
 //! Facts: AOSP `libhwbinder_latency`, whose output is not always valid JSON; this one is. Times are in ms, exact to
 //! the nanosecond; undefined values are `null`, never 0.
 
-use super::object::Object;
-use super::{Group, millis, spread, unit_name};
+use super::{Group, unit_name};
+use crate::experiments::sweep;
 use crate::figures::{Calls, FIGURES};
+use crate::render::object::{Object, millis, spread};
 use crate::schema::{Class, Hop, LatencyTest, Miss, Outcome, Role, Run, Sched};
 use crate::verdict::{self, Grade, InheritanceVerdict, Served, SyncVerdict, as_expected, met, of_latency};
 
@@ -22,9 +23,9 @@ pub struct Options {
 
 /// A latency test as JSON; `null` for a run of another test.
 pub fn json(run: &Run, options: &Options) -> String {
-    let Some(test) = &run.latency else { return "null\n".to_owned() };
+    let Some(test) = run.latency() else { return "null\n".to_owned() };
     let mut text = match &test.sweep {
-        Some(sweep) => super::sweep::json(test, sweep),
+        Some(sweep) => sweep::text::json(test, sweep),
         None => pairs(run, test, options),
     };
     let android = InheritanceVerdict::of(test);

@@ -2,6 +2,7 @@
 //! Not here: the environment (`crate::render::summary`).
 
 use super::{Group, short};
+use crate::experiments::sweep;
 use crate::figures::FIGURES;
 use crate::render::printable;
 use crate::render::recorder;
@@ -26,9 +27,9 @@ pub fn table(run: &Run) -> String {
 
 /// The text without the parts that `summary` prints for every run.
 pub(in crate::render) fn body(run: &Run) -> String {
-    let Some(test) = &run.latency else { return "the run is not a latency test\n".to_owned() };
+    let Some(test) = run.latency() else { return "the run is not a latency test\n".to_owned() };
     let mut text = match &test.sweep {
-        Some(sweep) => super::sweep::table(run, sweep),
+        Some(sweep) => sweep::text::table(run, sweep),
         None => pairs(run, test).text(),
     };
     text.push('\n');
@@ -159,7 +160,7 @@ fn troubles(run: &Run, test: &LatencyTest) -> String {
             "STOPPED at a deadline missed: pair {pair}, {class}, iteration {iteration}, {took}"
         ));
     }
-    lines.extend(test.sweep.iter().flat_map(super::sweep::troubles));
+    lines.extend(test.sweep.iter().flat_map(sweep::text::troubles));
     let groups = if test.sweep.is_some() { Vec::new() } else { Group::of(run) };
     for group in groups.iter().filter(|group| group.pair.is_some()) {
         let reasons = group.failures();

@@ -19,7 +19,7 @@ fn parsed(run: &Run) -> Value {
 }
 
 fn test_of(run: &mut Run) -> &mut LatencyTest {
-    run.latency.as_mut().expect("a latency test")
+    run.measured.latency_mut().expect("a latency test")
 }
 
 fn found(run: &mut Run, case: usize) -> &mut crate::Latency {

@@ -8,23 +8,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use page::TemplateError;
 use serde::Serialize;
 
-use super::chart::Chart;
 use super::reference;
 use super::verdicts::{self, look_first};
-use super::{
-    Bundle, Entry, Fragment, background, clusters, driver, environment, inversion, latency, numbers,
-    overload, sweep, throughput,
-};
+use super::{Bundle, Entry, Fragment, clusters, driver, environment, latency, numbers, throughput};
+use crate::experiments::{background, inversion, overload, sweep};
+use crate::render::chart::Chart;
 use crate::render::latency::hops;
 use crate::render::recorder;
 use crate::render::remarks::warnings;
 use crate::render::summary::summary;
 use crate::render::table::Table;
-use crate::schema::{Finding, LatencyTest, Run};
+use crate::schema::{Finding, LatencyTest, Measured, Run, anchor_of_recording};
 use crate::verdict::{TestVerdicts, of_run};
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("style.css");
+const PAGE: &str = concat!(include_str!("../chart/chart.html"), include_str!("page.html"));
+/// The style of pages with tables and charts.
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// The part of the page for one run.
 #[derive(Default, Serialize)]
@@ -73,9 +72,11 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
     let warnings = common_warnings(&mut parts);
     let findings = bundle.findings();
     let doctor = !findings.is_empty() || bundle.checkup.is_some();
-    let pictures = bundle.runs.iter().zip(&parts).filter_map(|(entry, part)| {
-        entry.run.latency.as_ref().map(|_| (part.title.clone(), part.slow.clone()))
-    });
+    let pictures = bundle
+        .runs
+        .iter()
+        .zip(&parts)
+        .filter_map(|(entry, part)| entry.run.latency().map(|_| (part.title.clone(), part.slow.clone())));
     let pictures = pictures.collect();
     let runs: Vec<&Run> = bundle.runs.iter().map(|entry| &entry.run).collect();
     let of_clusters: Vec<Part> =
@@ -199,17 +200,18 @@ fn labelled(numbers: &Table, title: &str) -> Result<String, TemplateError> {
 }
 
 fn slow_calls(bundle: &Bundle, run: &Run, test: &LatencyTest) -> Vec<SlowCall> {
-    let saved = test.recorder.iter().flat_map(|recorder| &recorder.saved);
-    let slow = saved.map(|saved| {
-        let anchor = saved.anchor();
-        let drawn = bundle.causes.iter().any(|fragment| fragment.anchor == anchor);
-        SlowCall {
-            name: recorder::name(run, test, saved),
-            anchor: drawn.then_some(anchor),
-            cause: saved.cause.clone(),
-        }
+    let drawn = |anchor: String| bundle.causes.iter().any(|part| part.anchor == anchor).then_some(anchor);
+    let stopped = test.recorder.iter().flat_map(|recorder| &recorder.stopped).map(|stopped| SlowCall {
+        name: format!("pair {}, which stopped", stopped.pair),
+        anchor: drawn(anchor_of_recording(&stopped.file)),
+        cause: format!("see what `binderperf explain {}` says", stopped.file),
     });
-    slow.collect()
+    let saved = test.recorder.iter().flat_map(|recorder| &recorder.saved).map(|saved| SlowCall {
+        name: recorder::name(run, test, saved),
+        anchor: drawn(saved.anchor()),
+        cause: saved.cause.clone(),
+    });
+    stopped.chain(saved).collect()
 }
 
 fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Result<Part, TemplateError> {
@@ -228,8 +230,8 @@ fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Result<Part, TemplateEr
     }
     let table = numbers(run);
     let mut beside = None;
-    match &run.latency {
-        Some(test) if test.sweep.is_none() => {
+    match &run.measured {
+        Measured::Latency(test) if test.sweep.is_none() => {
             part.chart = latency::chart(run, test);
             part.terms = latency::terms();
             beside = reference::latencies(run, test);
@@ -239,24 +241,21 @@ fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Result<Part, TemplateEr
             let hops = Some(hops(test)).filter(|hops| !hops.is_empty());
             part.hops = hops.map(|hops| hops.html("hops")).transpose()?;
         }
-        None if run.overload.is_some() => {
-            part.chart = run.overload.as_ref().and_then(|experiment| overload::chart(run, experiment));
+        Measured::Latency(test) => {
+            part.chart = test.sweep.as_ref().and_then(|of_test| sweep::chart::chart(run, of_test));
+            part.text = Some(summary(run, ""));
         }
-        None if run.background.is_some() => {
-            part.chart = run.background.as_ref().and_then(|experiment| background::chart(run, experiment));
-        }
-        None if table.is_some() => {
+        Measured::Overload(experiment) => part.chart = overload::chart::chart(run, experiment),
+        Measured::Background(experiment) => part.chart = background::chart::chart(run, experiment),
+        Measured::Cases if table.is_some() => {
             part.chart = throughput::chart(run);
             beside = reference::rates(run);
         }
-        Some(test) => {
-            part.chart = test.sweep.as_ref().and_then(|of_test| sweep::chart(run, of_test));
+        Measured::Inversion(experiment) => {
+            part.chart = inversion::chart::chart(run, experiment);
             part.text = Some(summary(run, ""));
         }
-        None => {
-            part.chart = run.inversion.as_ref().and_then(|experiment| inversion::chart(run, experiment));
-            part.text = Some(summary(run, ""));
-        }
+        Measured::Cases => part.text = Some(summary(run, "")),
     }
     part.numbers = table.map(|table| labelled(&table, &part.title)).transpose()?;
     if let Some(table) = beside {

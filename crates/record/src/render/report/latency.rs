@@ -1,9 +1,8 @@
 //! A latency test in a report: distributions of both classes, misses, inheritance.
 //! Not here: the full table (`crate::render::latency`).
 
-use super::chart::{Chart, Dot, Series, Tick, label, percent};
-use super::throughput::rows;
 use crate::figures::{Calls, FIGURES};
+use crate::render::chart::{Chart, Dot, Series, Tick, label, percent, rows};
 use crate::render::latency::Group;
 use crate::schema::{Class, LatencyTest, Run};
 use page::Axis;

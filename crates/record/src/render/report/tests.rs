@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::Level;
-use crate::fixtures::{self, Pair, background_run, case, latency_run, measured, overload_run};
+use crate::fixtures::{self, Pair, background, case, experiment_run, latency_run, measured, overload};
+use crate::render::chart;
 
 fn throughput() -> Run {
     let mut run = fixtures::run();
@@ -35,7 +36,7 @@ fn healthy() -> Run {
 }
 
 fn inherited(run: &mut Run) -> &mut crate::Inheritance {
-    &mut run.latency.as_mut().expect("of a latency test").inheritance
+    &mut run.measured.latency_mut().expect("of a latency test").inheritance
 }
 
 #[test]
@@ -265,8 +266,7 @@ fn names_beside_curves_keep_apart_and_in_order() {
 #[test]
 fn curves_end_at_the_worst_call_and_show_the_deadline() {
     let run = healthy();
-    let chart =
-        latency::chart(&run, run.latency.as_ref().expect("of a latency test")).expect("there are calls");
+    let chart = latency::chart(&run, run.latency().expect("of a latency test")).expect("there are calls");
     for line in &chart.series {
         let last = line.dots.last().expect("a curve");
         assert!((last.x - 100.0).abs() < 0.01 && last.title.contains("worst: 3.00 ms"), "{last:?}");
@@ -310,7 +310,9 @@ fn what_was_not_run_fails_the_whole() {
 
 #[test]
 fn a_report_has_the_pictures_of_the_experiments_and_their_verdicts() {
-    let bundle = bundle(vec![overload_run([0, 2, 33, 50]), background_run(true)]);
+    let overload = Measured::Overload(overload([0, 2, 33, 50]));
+    let background = Measured::Background(background(true));
+    let bundle = bundle([overload, background].map(experiment_run).into());
     let page = html(&bundle).expect("a page");
     for says in [
         "aria-label=\"Calls that missed the deadline, by the number of pairs",

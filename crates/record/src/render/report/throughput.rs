@@ -1,8 +1,8 @@
 //! Throughput in a report: the cost of a call by payload, for each IPC mechanism.
 //! Not here: the full table (`crate::render::summary`).
 
-use super::chart::{Chart, Dot, Series, Tick, label, percent};
 use crate::families::{Family, families, meaning_of};
+use crate::render::chart::{Chart, Dot, Series, Tick, label, percent, rows};
 use crate::render::table::{Table, cells};
 use crate::schema::{CaseKind, Run};
 use page::Axis;
@@ -83,16 +83,6 @@ fn columns(least: f64, most: f64, across: Axis) -> Vec<Tick> {
         wide: index % 2 == 1,
     };
     sizes.enumerate().map(tick).collect()
-}
-
-/// Ticks of the cost axis.
-pub(super) fn rows(run: &Run, up: Axis) -> Vec<Tick> {
-    let tick = |value: f64| Tick {
-        percent: percent(1.0 - up.at(value)),
-        label: run.clock.unit.show_round(value),
-        wide: false,
-    };
-    up.ticks().into_iter().map(tick).collect()
 }
 
 /// A row for each payload and a column for each mechanism, with its median.

@@ -32,7 +32,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TemplateError`] if the template is faulty.
-    pub(in crate::render) fn html<'t>(&'t self, label: &'t str) -> Result<String, TemplateError> {
+    pub(crate) fn html<'t>(&'t self, label: &'t str) -> Result<String, TemplateError> {
         let columns = self.shown();
         let mut groups: Vec<(&'static str, usize)> = Vec::new();
         for (_, column) in &columns {

@@ -6,7 +6,7 @@ use crate::render::in_markdown;
 
 impl Table {
     /// Heading, table and notes, each after an empty line. Numbers are aligned at their ends.
-    pub(in crate::render) fn markdown(&self) -> String {
+    pub(crate) fn markdown(&self) -> String {
         let columns = self.shown();
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let mut text = if self.title.is_empty() {

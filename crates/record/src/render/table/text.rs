@@ -5,7 +5,7 @@ use super::{Cell, Row, Table};
 
 impl Table {
     /// Title, heads, a rule, rows and notes, each on lines of their own. Without any head there is no rule.
-    pub(in crate::render) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let columns = self.widths();
         let pad = |(at, width, is_words): (usize, usize, bool), text: &str| match is_words {
             _ if at == 0 => format!("{:1$}{text:<width$}", "", self.indent),

@@ -2,20 +2,20 @@
 
 use super::*;
 use crate::fixtures::{Pair, latency_run};
-use crate::schema::{EmbeddedSettings, Hop, Sched};
+use crate::schema::{EmbeddedSettings, Hop, Level, Limit, Sched};
 
 /// A change of a run.
 type Change = fn(&mut Run);
 
 fn test_of(run: &mut Run) -> &mut LatencyTest {
-    run.latency.as_mut().expect("a latency test")
+    run.measured.latency_mut().expect("a latency test")
 }
 
 /// The verdicts on a healthy run after a change.
 fn after(change: Change) -> Vec<Verdict> {
     let mut run = latency_run(&[Pair::healthy(0)]);
     change(&mut run);
-    let test = run.latency.clone().expect("a latency test");
+    let test = run.latency().cloned().expect("a latency test");
     of_latency(&run, &test)
 }
 
@@ -200,7 +200,7 @@ fn poor_placement_is_explained_and_no_fault_without_a_sync_hint() {
 fn a_broken_pair_is_the_first_of_several_verdicts() {
     let mut run = latency_run(&[Pair::healthy(0), Pair::failed(1, "the server was killed")]);
     test_of(&mut run).inheritance.not_inherited = 1;
-    let test = run.latency.clone().expect("a latency test");
+    let test = run.latency().cloned().expect("a latency test");
     let verdicts = of_latency(&run, &test);
     let words: Vec<(Grade, &str)> = verdicts.iter().map(|it| (it.grade, it.words.as_str())).collect();
     let want = [

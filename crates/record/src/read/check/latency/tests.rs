@@ -1,7 +1,7 @@
 //! Each rule of a latency test, broken once.
 
 use crate::fixtures::{Pair, latency_run};
-use crate::schema::{Cell, Class, Latency, LatencyTest, Percentiles, Point, Run, Sweep};
+use crate::schema::{Cell, Class, Latency, LatencyTest, Measured, Percentiles, Point, Run, Sweep};
 use crate::{ReadError, Role, Sched};
 
 fn healthy() -> Run {
@@ -29,7 +29,7 @@ fn latency(run: &mut Run) -> &mut Latency {
 }
 
 fn test(run: &mut Run) -> &mut LatencyTest {
-    run.latency.as_mut().expect("a latency test")
+    run.measured.latency_mut().expect("a latency test")
 }
 
 /// A rule of the run that is broken, and a part of the message.
@@ -84,7 +84,7 @@ fn a_test_that_contradicts_its_cases_or_itself() {
         (|run| test(run).roles = vec![ROLE; 1001], "1001 roles"),
         (|run| test(run).all.extend_from_within(..1), "twice"),
         (|run| test(run).all[0].percentiles.p50 = u64::MAX, "do not ascend"),
-        (|run| run.latency = None, "which the run is not"),
+        (|run| run.measured = Measured::Cases, "which the run is not"),
         (|run| latency(run).class = Class::Other, "pair 0 has two cases of class other"),
         (|run| run.cases[0].repetitions.extend_from_within(..), "2 repetitions"),
     ];
