@@ -22,6 +22,18 @@ pub fn ask_to_end(child: &mut Child) -> io::Result<()> {
 /// # Errors
 /// See [`ask_to_end`].
 pub fn ask_group_to_end(child: &mut Child) -> io::Result<()> {
+    signal_group(child, libc::SIGTERM)
+}
+
+/// Sends SIGKILL to that group, if the child has not ended.
+///
+/// # Errors
+/// See [`ask_to_end`].
+pub fn kill_group(child: &mut Child) -> io::Result<()> {
+    signal_group(child, libc::SIGKILL)
+}
+
+fn signal_group(child: &mut Child, number: libc::c_int) -> io::Result<()> {
     if child.try_wait()?.is_some() {
         return Ok(());
     }
@@ -29,7 +41,7 @@ pub fn ask_group_to_end(child: &mut Child) -> io::Result<()> {
     let group = i32::try_from(child.id()).ok().filter(|pid| *pid > 1);
     let group = group.ok_or_else(|| io::Error::from_raw_os_error(ESRCH))?;
     // SAFETY: kill(2) takes integers; the group has the number of a child that was not waited for, so that it is no other's.
-    check(unsafe { libc::kill(-group, libc::SIGTERM) })
+    check(unsafe { libc::kill(-group, number) })
 }
 
 /// Stops a child that has not ended, until [`go_on`] (SIGSTOP).

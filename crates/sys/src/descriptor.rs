@@ -91,6 +91,22 @@ pub fn placeholder(flags: i32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Makes a file that can be looked at and neither read nor written (access mode 3 of `open(2)`), closed on exec.
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`, `ENOMEM`; `ENOENT`: there is no procfs.
+pub fn path_only() -> io::Result<OwnedFd> {
+    // SAFETY: a name and an integer.
+    let memory = unsafe { libc::memfd_create(c"path only".as_ptr(), libc::MFD_CLOEXEC) };
+    // SAFETY: the result of memfd_create.
+    let memory = unsafe { new_descriptor(memory) }?;
+    let path = crate::path::terminated(format!("/proc/self/fd/{}", memory.as_raw_fd()).as_ref())?;
+    // SAFETY: a path and an integer.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_ACCMODE | libc::O_CLOEXEC) };
+    // SAFETY: the result of open.
+    unsafe { new_descriptor(fd) }
+}
+
 /// Lets a descriptor name what another one names; what it named before is closed in this process. Closed on exec.
 ///
 /// # Errors
@@ -104,6 +120,15 @@ pub fn replace(fd: BorrowedFd<'_>, with: BorrowedFd<'_>) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
+
+    #[test]
+    fn a_file_without_access_is_only_looked_at() {
+        let mut file = File::from(path_only().expect("made"));
+        for result in [file.read(&mut [0]), file.write(&[0])] {
+            assert_eq!(result.expect_err("no access").raw_os_error(), Some(libc::EBADF));
+        }
+        assert_eq!(file.metadata().expect("open").len(), 0);
+    }
 
     #[test]
     fn a_number_is_duplicated_or_refused() {

@@ -48,6 +48,14 @@ impl Epoll {
         self.add_as(fd, number, libc::EPOLLIN | libc::EPOLLET)
     }
 
+    /// [`Self::add`], for the news alone that its other end is gone.
+    ///
+    /// # Errors
+    /// See [`Self::add`].
+    pub fn add_for_end(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
+        self.add_as(fd, number, 0)
+    }
+
     /// Takes one out of the set.
     ///
     /// # Errors

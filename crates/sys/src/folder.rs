@@ -1,5 +1,5 @@
 //! An open folder: what is in it is reached by one name at a time, relative to its descriptor, and no link is followed.
-//! Not here: removing all that is in it (`clear`), folders for temporary files (`private_folder`).
+//! Not here: removing all that is in it (`clear`), devices (`device`), folders for temporary files (`private_folder`).
 //! Facts: `open(2)` (`O_NOFOLLOW`, `O_TMPFILE`), `openat(2)`, `unlinkat(2)`, `getdents64(2)`.
 //!
 //! The system calls themselves: the C library's functions of these names may be those of a program that a library is
@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Seek, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use crate::errno::{EINVAL, EISDIR, ENOENT, EOPNOTSUPP, check, new_descriptor};
 use crate::file_key::FileKey;
 
 mod clear;
+mod device;
 
 /// An open folder.
 #[derive(Debug)]
@@ -81,6 +82,12 @@ impl From<&Metadata> for Found {
     fn from(found: &Metadata) -> Self {
         let key = FileKey { device: found.dev(), inode: found.ino() };
         Self { uid: found.uid(), mode: found.mode(), key }
+    }
+}
+
+impl From<Folder> for OwnedFd {
+    fn from(folder: Folder) -> Self {
+        folder.0.into()
     }
 }
 

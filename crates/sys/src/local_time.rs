@@ -1,6 +1,6 @@
-//! The wall clock in the user's time zone.
+//! The wall clock in the user's time zone, or in UTC.
 //! Not here: measuring (`clock`).
-//! Facts: `localtime_r(3)`; RFC 3339.
+//! Facts: `localtime_r(3)`, `gmtime_r(3)`; RFC 3339.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,12 +24,35 @@ impl LocalTime {
     /// This moment; 1970 for one before.
     #[must_use]
     pub fn of(moment: SystemTime) -> Self {
+        // SAFETY: both pointers are to live values of the right types, see `broken_down`.
+        Self::broken_down(moment, |seconds, tm| unsafe {
+            libc::localtime_r(seconds, tm);
+        })
+    }
+
+    /// This moment in UTC; 1970 for one before.
+    #[must_use]
+    pub fn utc(moment: SystemTime) -> Self {
+        // SAFETY: both pointers are to live values of the right types, see `broken_down`.
+        Self::broken_down(moment, |seconds, tm| unsafe {
+            libc::gmtime_r(seconds, tm);
+        })
+    }
+
+    /// Digits that sort by time, for names of files: `20260131T120000`, with a `Z` for UTC.
+    #[must_use]
+    pub fn compact(&self) -> String {
+        let ([year, month, day], [hour, minute, second]) = (self.date, self.time);
+        let zone = if self.offset_seconds == 0 { "Z" } else { "" };
+        format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}{zone}")
+    }
+
+    fn broken_down(moment: SystemTime, convert: impl Fn(*const libc::time_t, *mut libc::tm)) -> Self {
         let since_epoch = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = libc::time_t::try_from(since_epoch.as_secs()).unwrap_or(libc::time_t::MAX);
         // SAFETY: a tm is integers and a pointer, for which all-zero bytes are a value.
         let mut tm: libc::tm = unsafe { std::mem::zeroed() };
-        // SAFETY: both pointers are to live values of the right types.
-        unsafe { libc::localtime_r(&raw const seconds, &raw mut tm) };
+        convert(&raw const seconds, &raw mut tm);
         Self {
             date: [tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday],
             time: [tm.tm_hour, tm.tm_min, tm.tm_sec],
@@ -65,6 +88,13 @@ mod tests {
         assert_eq!(moment.to_string(), "2026-01-02T03:04:05.070-03:30");
         moment.offset_seconds = 3600;
         assert_eq!(moment.to_string(), "2026-01-02T03:04:05.070+01:00");
+    }
+
+    #[test]
+    fn utc_is_the_same_everywhere() {
+        let moment = LocalTime::utc(UNIX_EPOCH + std::time::Duration::from_millis(951_786_123_004));
+        assert_eq!(moment.to_string(), "2000-02-29T01:02:03.004+00:00");
+        assert_eq!(moment.compact(), "20000229T010203Z");
     }
 
     #[test]

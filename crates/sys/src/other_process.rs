@@ -1,6 +1,6 @@
-//! Another process: its memory, its descriptors, whether it lives.
+//! Another process: its memory, its descriptors, whether it lives; signals to it.
 //! Not here: this process's memory (`own_memory`), children (`child`).
-//! Facts: `pidfd_open(2)` (Linux 5.3), `pidfd_getfd(2)` (5.6), `process_vm_readv(2)`; all need the right to trace the
+//! Facts: `pidfd_open(2)` (Linux 5.3), `pidfd_send_signal(2)` (5.1), `pidfd_getfd(2)` (5.6), `process_vm_readv(2)`; the last two need the right to trace the
 //! process (`ptrace(2)`).
 
 use std::fs::File;
@@ -48,6 +48,19 @@ impl OtherProcess {
         let mut entry = libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one pollfd, live to be read and written.
         unsafe { libc::poll(&raw mut entry, 1, 0) == 0 }
+    }
+
+    /// Sends it a signal; never to another process that has its number by now.
+    ///
+    /// # Errors
+    /// `ESRCH`: it ended. `EPERM`. `EINVAL`: no such signal.
+    pub fn signal(&self, number: i32) -> io::Result<()> {
+        // SAFETY: pidfd_send_signal takes integers and, for the usual information, a null pointer.
+        let sent = unsafe {
+            let (fd, none) = (self.pidfd.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
+            libc::syscall(libc::SYS_pidfd_send_signal, fd, number, none, 0)
+        };
+        if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// A copy of its descriptor `number`, closed on exec: the same open file.
@@ -117,6 +130,29 @@ impl OtherProcess {
     fn memory(&self) -> io::Result<File> {
         File::options().write(true).open(format!("/proc/{}/mem", self.pid))
     }
+}
+
+/// Signals by their names without `SIG`.
+const SIGNALS: [(&str, i32); 11] = [
+    ("HUP", libc::SIGHUP),
+    ("INT", libc::SIGINT),
+    ("QUIT", libc::SIGQUIT),
+    ("ABRT", libc::SIGABRT),
+    ("KILL", libc::SIGKILL),
+    ("USR1", libc::SIGUSR1),
+    ("USR2", libc::SIGUSR2),
+    ("TERM", libc::SIGTERM),
+    ("CONT", libc::SIGCONT),
+    ("STOP", libc::SIGSTOP),
+    ("TRAP", libc::SIGTRAP),
+];
+
+/// The number of a signal that is named with or without `SIG`, or numbered from 1 to 64.
+#[must_use]
+pub fn signal_number(word: &str) -> Option<i32> {
+    let name = word.strip_prefix("SIG").unwrap_or(word);
+    let named = SIGNALS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
+    named.or_else(|| word.parse().ok().filter(|number| (1..=64).contains(number)))
 }
 
 /// Whether a thread with this number exists.

@@ -31,7 +31,7 @@ pub enum Asks {
         /// Index of the argument.
         argument: u32,
         /// The values.
-        values: [u32; 2],
+        values: &'static [u32],
     },
 }
 
@@ -82,8 +82,9 @@ fn program(architecture: u32, rules: &[Rule]) -> Vec<libc::sock_filter> {
             Asks::Masked { argument, mask, value } => {
                 vec![load(argument), step(AND, mask), equal(value, 1), ask, go_on]
             }
-            Asks::OneOf { argument, values: [one, other] } => {
-                vec![load(argument), equal(one, 1), ask, equal(other, 1), ask, go_on]
+            Asks::OneOf { argument, values } => {
+                let tests = values.iter().flat_map(|value| [equal(*value, 1), ask]);
+                std::iter::once(load(argument)).chain(tests).chain([go_on]).collect()
             }
         };
         steps.push(equal(*number as u32, test.len() as u8));

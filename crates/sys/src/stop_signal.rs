@@ -1,4 +1,4 @@
-//! Catching SIGINT and SIGTERM as a request to stop.
+//! Catching SIGINT and SIGTERM, and SIGHUP where a terminal's end is one, as a request to stop.
 //! Not here: stopping (`bench::run`).
 //! Facts: `sigaction(2)`, `signal-safety(7)`.
 
@@ -44,14 +44,28 @@ fn now_ms() -> i64 {
 /// # Errors
 /// None in normal work.
 pub fn catch() -> io::Result<()> {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: a sigaction is integers and pointers, for which all-zero bytes are a value.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = note as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        // SAFETY: `action` is live; the handler calls only what a handler may.
-        check(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })?;
-    }
-    Ok(())
+    catch_one(libc::SIGINT)?;
+    catch_one(libc::SIGTERM)
+}
+
+/// The same for SIGHUP, the end of a terminal, unless this process was started with it ignored, as `nohup` does.
+///
+/// # Errors
+/// None in normal work.
+pub fn catch_hangup() -> io::Result<()> {
+    // SAFETY: a sigaction is integers and pointers, for which all-zero bytes are a value.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: `before` is live; without a new action the call only writes it.
+    check(unsafe { libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut before) })?;
+    if before.sa_sigaction == libc::SIG_IGN { Ok(()) } else { catch_one(libc::SIGHUP) }
+}
+
+fn catch_one(signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: a sigaction is integers and pointers, for which all-zero bytes are a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = note as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: `action` is live; the handler calls only what a handler may.
+    check(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
 }
 
 /// Gives SIGINT its default action if this process was started with it ignored, as a shell's background jobs are.
@@ -67,6 +81,7 @@ pub fn received() -> Option<&'static str> {
     match RECEIVED.load(Ordering::Relaxed) {
         0 => None,
         libc::SIGINT => Some("SIGINT"),
+        libc::SIGHUP => Some("SIGHUP"),
         _ => Some("SIGTERM"),
     }
 }
