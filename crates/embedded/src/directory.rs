@@ -318,6 +318,8 @@ pub(super) mod tests {
         };
         fs::write(socket(&private), "").expect("stands for a socket");
         let own = socket_file(&open).expect("there");
+        // While it is open, no other file gets its number.
+        let _kept = fs::File::open(socket(&private)).expect("there");
         // An ending broker removes the file under a waiter, whose lock would be worth nothing.
         std::thread::sleep(std::time::Duration::from_millis(30));
         leave(&open, &private, own, &held);
