@@ -29,6 +29,7 @@ use sys::private_folder::Held;
 use sys::seqpacket;
 
 use super::directory;
+pub use core::Faults;
 use serve::Server;
 
 /// Lifetime of a broker.
@@ -148,13 +149,26 @@ const HELLO_PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 /// See [`RunError`].
 pub fn run(directory: &Path, lifetime: Lifetime, tell: impl FnMut(Event<'_>)) -> Result<(), RunError> {
-    serve(directory, lifetime, HELLO_PATIENCE, tell)
+    run_with(directory, lifetime, Faults::default(), tell)
+}
+
+/// [`run`] with deliberate faults.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_with(
+    directory: &Path,
+    lifetime: Lifetime,
+    faults: Faults,
+    tell: impl FnMut(Event<'_>),
+) -> Result<(), RunError> {
+    serve(directory, lifetime, (HELLO_PATIENCE, faults), tell)
 }
 
 fn serve(
     directory: &Path,
     lifetime: Lifetime,
-    hello_patience: Duration,
+    (hello_patience, faults): (Duration, Faults),
     mut tell: impl FnMut(Event<'_>),
 ) -> Result<(), RunError> {
     let folder = directory::ensure(directory).map_err(RunError::Directory)?;
@@ -164,7 +178,7 @@ fn serve(
         directory::is_private(directory).then(|| Held::of(directory)).transpose().map_err(failed)?;
     let (listener, own) = begin(&folder, directory)?;
     tell(Event::Listening { at: &directory::socket(directory) });
-    let mut server = Server::new(listener, hello_patience, &mut tell).map_err(failed)?;
+    let mut server = Server::new(listener, hello_patience, faults, &mut tell).map_err(failed)?;
     loop {
         server.serve(lifetime).map_err(failed)?;
         if end(&folder, directory, own, lifetime, &server) {

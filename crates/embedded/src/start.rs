@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::broker::{self, Event, Lifetime};
+use super::broker::{self, Event, Faults, Lifetime};
 use driver::error::OpenError;
 
 /// Hidden command that makes the `binderperf` program a broker.
@@ -36,7 +36,7 @@ pub fn register_broker(words: &[&str]) {
 /// Runs the broker of a directory until its last client is gone. Prints one line on standard output when it listens,
 /// or why it cannot. Returns the exit code.
 #[must_use]
-pub fn become_broker(directory: &Path) -> u8 {
+pub fn become_broker(directory: &Path, faults: Faults) -> u8 {
     sys::title::name_thread("broker");
     // The reader leaves after the first line; the broker goes on.
     let say = |line: &str| drop(io::Write::write_all(&mut io::stdout(), format!("{line}\n").as_bytes()));
@@ -47,7 +47,7 @@ pub fn become_broker(directory: &Path) -> u8 {
             say(READY);
         }
     };
-    match broker::run(directory, Lifetime::LastClient, tell) {
+    match broker::run_with(directory, Lifetime::LastClient, faults, tell) {
         Ok(()) => 0,
         Err(broker::RunError::Running { .. }) => {
             say(READY);

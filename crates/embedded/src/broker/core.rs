@@ -50,7 +50,7 @@ mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub use host::{Client, Host, ProcSnapshot, ThreadSnapshot};
+pub use host::{Client, DirectCall, Host, ProcSnapshot, ThreadSnapshot};
 
 use crate::rpc::protocol::ProcId;
 use arena::Arena;
@@ -108,6 +108,14 @@ pub struct Core {
     last_node: u64,
     last_work: u64,
     last_channel: u32,
+    faults: Faults,
+}
+
+/// Deliberate faults, for tests that must find them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Nodes of processes that ended stay, although nobody has a handle: a leak.
+    pub keeps_dead_nodes: bool,
 }
 
 impl Core {
@@ -115,6 +123,12 @@ impl Core {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A core without processes and with these faults.
+    #[must_use]
+    pub fn with_faults(faults: Faults) -> Self {
+        Self { faults, ..Self::default() }
     }
 
     /// Adds a process that opens a context.

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use super::serve::Server;
-use super::{Event, HELLO_PATIENCE, RunError, begin};
+use super::{Event, Faults, HELLO_PATIENCE, RunError, begin};
 use crate::directory;
 
 /// A broker that serves the thread that made it, until this value is dropped.
@@ -28,7 +28,7 @@ impl InlineBroker {
         // A closure without captures is not allocated.
         let tell = Box::leak(Box::new(|_: Event<'_>| ()));
         let failed = |source| RunError::Os { call: "listening in", path: directory.to_owned(), source };
-        let server = Server::new(listener, HELLO_PATIENCE, tell).map_err(failed)?;
+        let server = Server::new(listener, HELLO_PATIENCE, Faults::default(), tell).map_err(failed)?;
         let before = HERE.replace(Some(server));
         assert!(before.is_none(), "this thread has a broker already");
         Ok(Self(()))

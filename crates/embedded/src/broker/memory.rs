@@ -12,7 +12,7 @@ use sys::sealed_memory::SealedMemory;
 
 use super::budget::Budgets;
 use super::core::arena::{Arena, SIZE_MAX};
-use super::core::{Host, ProcSnapshot, ThreadSnapshot};
+use super::core::{DirectCall, Host, ProcSnapshot, ThreadSnapshot};
 use crate::priority;
 use crate::rpc::codec::Message;
 use crate::rpc::protocol::{Item, OUTBOX_SIZE, ProcId, ThreadKey};
@@ -114,6 +114,8 @@ struct Channel {
 pub(super) struct MemoryHost {
     clients: HashMap<ProcId, ClientMemory>,
     channels: HashMap<u32, Channel>,
+    /// Calls through call slots at the last look: their channels and slots, their numbers, and the time of the first look, in ms.
+    seen: HashMap<(u32, u32), (u32, u64)>,
     /// Clients that cannot be served any more, and why.
     failed: Vec<(ProcId, &'static str)>,
     began: Instant,
@@ -127,6 +129,7 @@ impl MemoryHost {
         Self {
             clients: HashMap::new(),
             channels: HashMap::new(),
+            seen: HashMap::new(),
             failed: Vec::new(),
             began: Instant::now(),
             budgets: Budgets::new(sys::limits::open_files().unwrap_or(1024)),
@@ -401,6 +404,29 @@ impl Host for MemoryHost {
             depth: bell.depth(),
         };
         client.slots().map(line).filter(|line| line.tid != 0).collect()
+    }
+
+    fn direct_calls(&mut self) -> Vec<DirectCall> {
+        let now = self.now_ms();
+        let mut seen = HashMap::new();
+        let mut calls = Vec::new();
+        for (&channel, Channel { call_slots, caller, callee, .. }) in &self.channels {
+            // What a caller that is gone has left, nobody waits for.
+            if !self.clients.contains_key(caller) {
+                continue;
+            }
+            for call in call_slots.under_way() {
+                let place = (channel, call.call_slot);
+                let before = self.seen.get(&place).filter(|(number, _)| *number == call.number);
+                let since = before.map_or(now, |(_, since)| *since);
+                seen.insert(place, (call.number, since));
+                let (caller, callee, elapsed_ms) = (*caller, *callee, now.saturating_sub(since));
+                calls.push(DirectCall { channel, caller, callee, call, elapsed_ms });
+            }
+        }
+        self.seen = seen;
+        calls.sort_by_key(|call| (call.channel, call.call.call_slot));
+        calls
     }
 
     fn snapshot(&self, proc: ProcId) -> ProcSnapshot {

@@ -18,7 +18,7 @@ use sys::sealed_memory::SealedMemory;
 use sys::seqpacket::{self, Peer, Wait};
 
 use super::budget::Exceeded;
-use super::core::{Client, Core};
+use super::core::{Client, Core, Faults};
 use super::memory::{ArenaMemory, MemoryHost, Shared};
 use super::notices::Notices;
 use super::turns::{Next, Turns};
@@ -91,12 +91,13 @@ impl<'t> Server<'t> {
     pub(super) fn new(
         listener: OwnedFd,
         hello_patience: Duration,
+        faults: Faults,
         tell: &'t mut dyn FnMut(Event<'_>),
     ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(listener.as_fd(), LISTENER)?;
         Ok(Self {
-            core: Core::new(),
+            core: Core::with_faults(faults),
             host: MemoryHost::new(),
             clients: HashMap::new(),
             tokens: HashMap::new(),
@@ -492,9 +493,9 @@ impl<'t> Server<'t> {
         self.answer(token, 0, &[memory.descriptor()])
     }
 
-    fn tell_state(&self, token: u64, which: u32) -> Result<(), Disconnect> {
+    fn tell_state(&mut self, token: u64, which: u32) -> Result<(), Disconnect> {
         let Some(which) = state_file(which) else { return self.answer(token, EINVAL, &[]) };
-        let text = self.core.state(which, &self.host);
+        let text = self.core.state(which, &mut self.host);
         match SealedMemory::create(text.len().max(1)) {
             Ok(memory) => {
                 memory.copy_in(0, text.as_bytes());

@@ -51,7 +51,7 @@ impl Broker {
         let (tell, told) = mpsc::channel();
         let path = folder.path.clone();
         let on_thread = move || {
-            serve(&path, Lifetime::LastClient, hello_patience, |event| {
+            serve(&path, Lifetime::LastClient, (hello_patience, Faults::default()), |event| {
                 // A test that has ended does not listen any more.
                 let _ = tell.send(event.to_string());
             })

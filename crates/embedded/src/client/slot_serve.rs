@@ -151,6 +151,7 @@ impl ActiveThread<'_> {
         if let Some(trace) = process.traced() {
             process.trace_slot_call_delivered(trace, &call, data.buffer);
         }
+        call.channel.call_slots.note_server(call.request.taken(), self.slot);
         self.thread().stack.push(Frame::Serving(Served::CallSlot(call)));
         self.put(out, br::TRANSACTION, data.as_bytes());
         Next::Stop

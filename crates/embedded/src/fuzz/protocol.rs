@@ -43,7 +43,7 @@ pub fn rules(input: &[u8]) {
         talk(&mut broker, server, client);
     }
     for which in [StateFile::State, StateFile::Stats, StateFile::Transactions, StateFile::TransactionLog] {
-        assert!(!broker.core.state(which, &broker.host).is_empty());
+        assert!(!broker.core.state(which, &mut broker.host).is_empty());
     }
 }
 

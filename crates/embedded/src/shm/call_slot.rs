@@ -3,6 +3,7 @@
 //!
 //! - `caller`, `callee`, `gate`: the operations of the caller, the callee and the broker.
 //! - [`header`]: what a call and a reply carry besides their payload.
+//! - [`look`]: the calls under way, for the state files.
 //! - `payload_range`: where a payload lies.
 //! - [`chunked_copy`]: large payloads, copied by both sides at the same time.
 //!
@@ -14,7 +15,8 @@
 //! - 512 bytes of request, first the request's word;
 //! - 512 bytes of reply, first the reply's word;
 //! - the caller's own 128 bytes: the `written` counts of large requests, then the word `over`;
-//! - the callee's own 128 bytes: the `written` counts of large replies, then the word `claim`.
+//! - the callee's own 128 bytes: the `written` counts of large replies, then the words `claim` and `server`, the thread that has
+//!   the call.
 //!
 //! A word holds a state in its low two bits and the call's number above them, so that an old call cannot be
 //! taken for a new one. A call begins with the request's word (CALLED), which only the caller writes. The
@@ -35,6 +37,7 @@ mod caller;
 pub mod chunked_copy;
 mod gate;
 pub mod header;
+pub mod look;
 mod payload_range;
 
 use sys::fixed_memory::FixedMemory;
@@ -64,6 +67,8 @@ const REPLY: usize = 512;
 /// Offset of the number of the last call that is over.
 const OVER: usize = 1024 + 8;
 const CLAIM: usize = 1152 + 8;
+/// Offset of the word about the thread that serves the call.
+const SERVER: usize = CLAIM + 4;
 const STRIDE: usize = 1280;
 
 /// Memory of a channel.

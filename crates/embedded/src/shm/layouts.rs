@@ -35,7 +35,7 @@ impl Source for Packed {
 
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 14, "{CHANGED}");
+    assert_eq!(VERSION, 15, "{CHANGED}");
     assert_eq!((call_slot::SIZE, doorbell::SIZE, ring::RECORD), (8_413_184, 397_312, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(call_slot::SIZE);
@@ -54,6 +54,7 @@ fn the_layouts_are_those_of_this_version() {
     };
     call_slots.publish(1, &header, &[30u8, 0, 0, 0][..]).expect("idle");
     let request = call_slots.take(1).expect("sane").expect("published");
+    call_slots.note_server(request.taken(), 8);
     let reply = ReplyHeader { code: 40, flags: 41, shape: header.shape, cpu: 42, watching: true };
     call_slots.reply(request.taken(), &reply, &[50u8, 0, 0, 0][..]).expect("fits");
     call_slots.publish(2, &RequestHeader { lineage: None, ..header }, &Packed).expect("idle");
@@ -71,7 +72,7 @@ fn the_layouts_are_those_of_this_version() {
     let mut want = vec![(0, 1), (8, 3), (128 + 1160, 4 | 3)];
     want.extend(at(call_slot, &request));
     want.extend(at(call_slot + 512, &reply));
-    want.extend([(call_slot + 1160, 4 | 1)]);
+    want.extend([(call_slot + 1160, 4 | 1), (call_slot + 1164, 1 << 11 | 9)]);
     want.extend(at(call_slot + 1280, &packed));
     want.retain(|(_, word)| *word != 0);
     assert_eq!(words(&memory, 24 << 10), want, "{CHANGED}");

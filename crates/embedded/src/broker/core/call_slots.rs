@@ -150,6 +150,16 @@ impl Core {
         if handle == 0 { Some(proc.manager_bound) } else { proc.refs.get(handle).map(|held| held.bound) }
     }
 
+    /// The node that a binding of a channel leads to.
+    pub(super) fn bound_node(&self, channel: u32, binding: u32) -> Option<NodeKey> {
+        let way = self.channels.get(&channel)?;
+        let caller = self.procs.get(&way.caller)?;
+        match *way.bindings.get(&binding)? {
+            0 => self.contexts.get(&caller.context)?.manager,
+            handle => Some(caller.refs.get(handle)?.node),
+        }
+    }
+
     fn set_bound(&mut self, proc: ProcId, handle: u32, bound: Option<Bound>) {
         let Some(proc) = self.procs.get_mut(&proc) else { return };
         if handle == 0 {

@@ -74,12 +74,13 @@ impl Core {
     /// Ends the process's nodes in the order of their ptr: notifies watchers of their death, and removes nodes
     /// without handles.
     fn end_nodes(&mut self, proc: ProcId, host: &mut impl Host) {
+        let leaks = self.faults.keeps_dead_nodes;
         let Some(gone) = self.procs.get_mut(&proc) else { return };
         for key in std::mem::take(&mut gone.nodes).into_values() {
             let Some(node) = self.nodes.get_mut(&key) else { continue };
             node.orphan();
             let holders: Vec<_> = node.holders.iter().map(|(holder, handle)| (*holder, *handle)).collect();
-            if holders.is_empty() {
+            if holders.is_empty() && !leaks {
                 self.nodes.remove(&key);
             }
             for (holder, handle) in holders {

@@ -232,6 +232,10 @@ impl Core {
     }
 
     fn remove_node(&mut self, key: NodeKey) {
+        let is_dead = self.nodes.get(&key).is_some_and(|node| node.owner.is_none());
+        if is_dead && self.faults.keeps_dead_nodes {
+            return;
+        }
         let Some(node) = self.nodes.remove(&key) else { return };
         let Some(owner) = node.owner.and_then(|owner| self.procs.get_mut(&owner)) else { return };
         owner.nodes.remove(&node.ptr);

@@ -1,10 +1,12 @@
 //! State files as text, in the layout of the kernel's files.
 //! Not here: the request for them (`broker::serve`).
-//! Facts: contract section 19. Doorbells supply what only a process knows: its threads, pool and words. Calls
-//! through call slots have no number and no line.
+//! Facts: contract section 19. Doorbells supply what only a process knows: its threads, pool and words. Of a call through a
+//! call slot, which has no number of the broker's and no time of its beginning, `direct` makes both.
+
+mod direct;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use abi::codes::{bc, br};
 
@@ -15,6 +17,8 @@ use super::proc::Proc;
 use super::transact::Call;
 use super::transaction_log::{Kind, LogEntry};
 use crate::rpc::protocol::{Link, ProcId, StateFile};
+use crate::shm::lease::Range;
+use direct::DirectLine;
 
 /// Totals since the broker started.
 #[derive(Debug, Default)]
@@ -38,17 +42,17 @@ macro_rules! line {
 impl Core {
     /// The text of a state file.
     #[must_use]
-    pub fn state(&self, which: StateFile, host: &impl Host) -> String {
+    pub fn state(&self, which: StateFile, host: &mut impl Host) -> String {
         match which {
-            StateFile::State => self.state_text(host),
+            StateFile::State => self.state_text(&self.direct_lines(host), host),
             StateFile::Stats => self.stats_text(host),
-            StateFile::Transactions => self.transactions_text(host),
+            StateFile::Transactions => self.transactions_text(&self.direct_lines(host), host),
             StateFile::TransactionLog => self.log_text(self.transaction_log.all.iter(), host),
             StateFile::FailedTransactionLog => self.log_text(self.transaction_log.failed.iter(), host),
         }
     }
 
-    fn state_text(&self, host: &impl Host) -> String {
+    fn state_text(&self, direct: &[DirectLine], host: &impl Host) -> String {
         let mut text = String::from("binder state:\n");
         let dead: Vec<&Node> = self.nodes.values().filter(|node| node.owner.is_none()).collect();
         if !dead.is_empty() {
@@ -59,7 +63,7 @@ impl Core {
         }
         for (id, proc) in self.procs.iter().filter(|(_, proc)| !proc.only_looks()) {
             self.heading(&mut text, proc);
-            self.threads(&mut text, *id, proc, true, host);
+            self.threads(&mut text, (*id, proc), direct, true, host);
             for node in proc.nodes.values().filter_map(|key| self.nodes.get(key)) {
                 self.node_lines(&mut text, node, host);
             }
@@ -70,7 +74,11 @@ impl Core {
                 let stage = if used || buffer.waiting { "active" } else { "delivered" };
                 line!(text, "  buffer {id}: {offset:x} size {data}:{offsets}:{extra} {stage}");
             }
-            self.unread(&mut text, *id, proc, host);
+            // Of direct calls: only their process knows of them, and they have no numbers.
+            for Range { start, len } in host.placed(*id).into_iter().filter(|range| range.len > 0) {
+                line!(text, "  buffer 0: {start:x} size {len}:0:0 delivered");
+            }
+            self.unread(&mut text, (*id, proc), direct, host);
         }
         text
     }
@@ -82,7 +90,14 @@ impl Core {
     }
 
     /// Lines of a process's threads; `all`: also of idle ones.
-    fn threads(&self, text: &mut String, id: ProcId, proc: &Proc, all: bool, host: &impl Host) {
+    fn threads(
+        &self,
+        text: &mut String,
+        (id, proc): (ProcId, &Proc),
+        direct: &[DirectLine],
+        all: bool,
+        host: &impl Host,
+    ) {
         for thread in host.threads(id) {
             let ThreadSnapshot { tid, looper, need_return, depth, serving, .. } = thread;
             let incoming = serving.iter().filter(|call| proc.incoming.contains(*call));
@@ -98,16 +113,31 @@ impl Core {
             for call in outgoing {
                 self.call_line(text, "    outgoing", *call, (0, false), host);
             }
+            for call in direct.iter().filter(|call| call.from == Link { proc: id, thread: thread.key }) {
+                line!(text, "    outgoing {}", call.sent);
+            }
             for call in incoming {
                 self.call_line(text, "    incoming", *call, (tid, true), host);
+            }
+            for call in direct.iter().filter(|call| call.to == id && call.server == Some(thread.key.slot)) {
+                line!(text, "    incoming {}", call.at(tid));
             }
         }
     }
 
     /// Calls that no thread has read.
-    fn unread(&self, text: &mut String, id: ProcId, proc: &Proc, host: &impl Host) {
+    fn unread(
+        &self,
+        text: &mut String,
+        (id, proc): (ProcId, &Proc),
+        direct: &[DirectLine],
+        host: &impl Host,
+    ) {
         for call in untaken(proc, &host.threads(id)) {
             self.call_line(text, "  pending", call, (0, true), host);
+        }
+        for call in direct.iter().filter(|call| call.to == id && call.server.is_none()) {
+            line!(text, "  pending {}", call.at(0));
         }
     }
 
@@ -116,21 +146,17 @@ impl Core {
     fn call_line(&self, text: &mut String, what: &str, id: u32, at: (u32, bool), host: &impl Host) {
         let (to_tid, buffer) = at;
         let Some(call) = self.calls.get(&id) else { return };
-        let (pid, tid) = call.from.map_or((0, 0), |from| self.names(from, host));
-        let to = self.procs.get(&call.to).map_or(0, |proc| proc.client.pid);
-        let (code, flags) = (call.code, call.flags);
-        let elapsed = host.now_ms().saturating_sub(call.began_ms);
-        let _ = write!(
-            text,
-            "{what} transaction {id}: {:016x} from {pid}:{tid} to {to}:{to_tid} code {code:x} flags {flags:x} \
-             pri 0 a0 r0 elapsed {elapsed}ms",
-            call.ptr
-        );
-        if buffer {
-            let (node, data, offsets) = (call.node, call.data_size, call.offsets_size);
-            let _ = write!(text, " node {node} size {data}:{offsets} offset {:x}", call.buffer);
-        }
-        text.push('\n');
+        let sent = Sent {
+            id,
+            ptr: call.ptr,
+            from: call.from.map_or((0, 0), |from| self.names(from, host)),
+            to: (self.procs.get(&call.to).map_or(0, |proc| proc.client.pid), to_tid),
+            code: call.code,
+            flags: call.flags,
+            elapsed_ms: host.now_ms().saturating_sub(call.began_ms),
+            buffer: buffer.then_some((call.node, call.data_size, call.offsets_size, call.buffer)),
+        };
+        line!(text, "{what} {sent}");
     }
 
     fn node_line(&self, text: &mut String, node: &Node) {
@@ -194,18 +220,18 @@ impl Core {
         }
     }
 
-    fn transactions_text(&self, host: &impl Host) -> String {
+    fn transactions_text(&self, direct: &[DirectLine], host: &impl Host) -> String {
         let mut text = String::from("binder transactions:\n");
         for (id, proc) in self.procs.iter().filter(|(_, proc)| !proc.only_looks()) {
             let before = text.len();
             self.heading(&mut text, proc);
             let headed = text.len();
-            self.threads(&mut text, *id, proc, false, host);
+            self.threads(&mut text, (*id, proc), direct, false, host);
             let nodes = proc.nodes.values().filter_map(|key| self.nodes.get(key));
             for node in nodes.filter(|node| node.oneways.waiting().next().is_some()) {
                 self.node_lines(&mut text, node, host);
             }
-            self.unread(&mut text, *id, proc, host);
+            self.unread(&mut text, (*id, proc), direct, host);
             if text.len() == headed {
                 text.truncate(before);
             }
@@ -306,6 +332,36 @@ impl Core {
         }
         let threads = host.threads(link.proc);
         threads.iter().find(|thread| thread.key == link.thread).map_or(0, |thread| thread.tid)
+    }
+}
+
+/// A call in the words of the state file.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    id: u32,
+    ptr: u64,
+    /// Pid and tid of either side, a tid that is not known as 0.
+    from: (u32, u32),
+    to: (u32, u32),
+    code: u32,
+    flags: u32,
+    elapsed_ms: u64,
+    /// The node, the sizes of data and offsets, and the place in the receiving area.
+    buffer: Option<(u32, u64, u64, u64)>,
+}
+
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, ptr, from, to, code, flags, elapsed_ms, .. } = *self;
+        write!(
+            f,
+            "transaction {id}: {ptr:016x} from {}:{} to {}:{} code {code:x} flags {flags:x} pri 0 a0 r0 elapsed {elapsed_ms}ms",
+            from.0, from.1, to.0, to.1
+        )?;
+        match self.buffer {
+            Some((node, data, offsets, at)) => write!(f, " node {node} size {data}:{offsets} offset {at:x}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::arena::Arena;
 use crate::rpc::protocol::{Item, ProcId, ThreadKey};
+use crate::shm::call_slot::look::UnderWay;
 use crate::shm::lease::Range;
 
 /// Process that opens a context.
@@ -58,6 +59,21 @@ pub struct ProcSnapshot {
     pub words: BTreeMap<u32, u64>,
 }
 
+/// A call through a call slot that is not answered, for the state files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectCall {
+    /// Number of the channel.
+    pub channel: u32,
+    /// The process that called.
+    pub caller: ProcId,
+    /// The called process.
+    pub callee: ProcId,
+    /// The call as its slot shows it.
+    pub call: UnderWay,
+    /// Milliseconds since it was first seen: by how much it is older nobody knows.
+    pub elapsed_ms: u64,
+}
+
 /// Operations that the core needs of its surroundings. None fails: if an operation cannot be done for a process, the
 /// implementation ends that process's connection.
 pub trait Host {
@@ -84,6 +100,8 @@ pub trait Host {
     fn threads(&self, proc: ProcId) -> Vec<ThreadSnapshot>;
     /// Snapshot of a process, for the state files.
     fn snapshot(&self, proc: ProcId) -> ProcSnapshot;
+    /// Calls through call slots that are not answered, for the state files.
+    fn direct_calls(&mut self) -> Vec<DirectCall>;
     /// Puts an item at the end of a process's inbox.
     fn item(&mut self, to: ProcId, item: Item);
     /// Creates the memory of a channel with index `bit` in the callee's ready bits; false if that is impossible.

@@ -8,6 +8,7 @@ use abi::codes::{bc, br, object, tf};
 use abi::layout::ExtendedError;
 
 use super::arena::Arena;
+use super::host::DirectCall;
 use super::{Client, Core, Host, ProcSnapshot, ThreadSnapshot};
 use crate::rpc::protocol::{
     Delivery, Item, Lineage, ProcId, Request, Sched, ThreadKey, Transact, TransactKind,
@@ -40,6 +41,7 @@ pub(crate) struct RecordingHost {
     pub(crate) dropped: Vec<u32>,
     /// State of each process's only thread.
     pub(crate) serving: [u32; 6],
+    pub(crate) direct_calls: Vec<DirectCall>,
 }
 
 impl Host for RecordingHost {
@@ -85,6 +87,9 @@ impl Host for RecordingHost {
     fn snapshot(&self, _proc: ProcId) -> ProcSnapshot {
         let words = [(bc::TRANSACTION, 5), (br::FAILED_REPLY, 1)].into();
         ProcSnapshot { requested: 1, started: 2, untaken: 3, threads_ever: 4, words }
+    }
+    fn direct_calls(&mut self) -> Vec<DirectCall> {
+        self.direct_calls.clone()
     }
     fn item(&mut self, to: ProcId, item: Item) {
         self.items.entry(to).or_default().push_back(item);

@@ -39,6 +39,31 @@ fn payload(len: usize) -> Vec<u8> {
 const SIZES: [usize; 12] = [0, 1, 4, 272, 273, 464, 465, 489, 4096, CUT_FROM - 1, CUT_FROM, LARGEST];
 
 #[test]
+fn a_call_under_way_is_seen_with_the_thread_that_serves_it() {
+    let call_slots = call_slots();
+    let seen = || call_slots.under_way().collect::<Vec<_>>();
+    let servers = || seen().iter().map(|call| call.server).collect::<Vec<_>>();
+    assert_eq!(seen(), []);
+    for server in [1023, 0] {
+        let call = call_slots.publish(3, &header(2), &[1u8, 2, 3][..]).expect("idle");
+        let [waiting] = &seen()[..] else { panic!("one call: {:?}", seen()) };
+        assert_eq!((waiting.call_slot, waiting.server, waiting.header.code), (3, None, 2));
+        assert_eq!((waiting.header.thread, waiting.header.lineage.as_ref()), (header(2).thread, None));
+        let request = call_slots.take(3).expect("sane").expect("published");
+        assert_eq!(servers(), [None], "taken, and no thread has it: not that of the call before");
+        call_slots.note_server(request.taken(), server);
+        assert_eq!(servers(), [Some(server)]);
+        call_slots.reply(request.taken(), &ReplyHeader::default(), &[][..] as &[u8]).expect("fits");
+        assert_eq!(seen(), [], "it is answered");
+        call_slots.release(call);
+        assert_eq!(seen(), []);
+    }
+    let call = call_slots.publish(3, &header(0), &[][..] as &[u8]).expect("idle");
+    assert!(call_slots.back_out(call));
+    assert_eq!(seen(), [], "it was taken back");
+}
+
+#[test]
 fn calls_and_replies_of_all_sizes_arrive_as_they_were_sent() {
     let call_slots = call_slots();
     for (call_slot, waiting) in [(0, 0), (15, 1), (7, 16)] {

@@ -2,10 +2,11 @@
 
 use abi::codes::{bc, br, flat, tf};
 
-use super::super::Client;
-use super::super::test_broker::{Message, T2, TestBroker};
-use crate::rpc::protocol::{Answers, Item, ProcId, Request, TransactKind};
-use crate::shm::call_slot::{CLOSED, FROZEN};
+use super::super::test_broker::{Message, T1, T2, TestBroker};
+use super::super::{Client, DirectCall};
+use crate::rpc::protocol::{Answers, Item, ProcId, Request, StateFile, TransactKind};
+use crate::shm::call_slot::look::UnderWay;
+use crate::shm::call_slot::{CLOSED, FROZEN, RequestHeader};
 
 fn call_slots(broker: &mut TestBroker) -> ProcId {
     broker.open();
@@ -196,4 +197,31 @@ fn a_reply_with_objects_to_a_call_that_came_by_call_slot() {
     broker.core.close(client, &mut broker.host);
     let late = broker.send(server, &Message::of(kind));
     assert_eq!((late.errno, late.outcome), (0, br::TRANSACTION_COMPLETE), "dropped silently");
+}
+
+#[test]
+fn a_call_through_a_call_slot_has_lines_at_both_threads() {
+    let (mut broker, server, client) = pair();
+    let header =
+        RequestHeader { binding: 1, code: 0xab, flags: 0x10, thread: T1, ..RequestHeader::default() };
+    let call = UnderWay { call_slot: 2, number: 8, header, server: None };
+    let direct = DirectCall { channel: 1, caller: client, callee: server, call, elapsed_ms: 1500 };
+    broker.host.direct_calls = vec![direct];
+    let (id, rest) = (1 << 30 | 1 << 20 | 2 << 16 | 2, "code ab flags 10 pri 0 a0 r0 elapsed 1500ms");
+    let outgoing = format!("    outgoing transaction {id}: 0000000000000011 from 1002:77 to 1001:0 {rest}\n");
+    let at_server = |what: &str, tid: u32| {
+        format!(
+            "{what} transaction {id}: 0000000000000011 from 1002:77 to 1001:{tid} {rest} node 1 size 0:0 offset 0\n"
+        )
+    };
+    for which in [StateFile::State, StateFile::Transactions] {
+        let text = broker.core.state(which, &mut broker.host);
+        assert!(text.contains(&outgoing) && text.contains(&at_server("  pending", 0)), "{text}");
+    }
+    broker.host.direct_calls[0].call.server = Some(T1.slot);
+    for which in [StateFile::State, StateFile::Transactions] {
+        let text = broker.core.state(which, &mut broker.host);
+        assert!(text.contains(&outgoing) && text.contains(&at_server("    incoming", 77)), "{text}");
+        assert_eq!(text.matches(&format!("transaction {id}")).count(), 2, "{text}");
+    }
 }

@@ -131,7 +131,11 @@ fn tx_21_errors_say_why() {
     assert_eq!(said.failed(), failed(EFAULT));
     broker.nothing(server);
     assert_eq!(
-        broker.core.state(crate::rpc::protocol::StateFile::Stats, &broker.host).matches("buffers: 0").count(),
+        broker
+            .core
+            .state(crate::rpc::protocol::StateFile::Stats, &mut broker.host)
+            .matches("buffers: 0")
+            .count(),
         2
     );
 }

@@ -14,7 +14,7 @@ fn dbg_01_to_05_what_the_files_say() {
     broker.call(client, 0, tf::ONE_WAY, b"");
     broker.call(client, 0, tf::ONE_WAY, b"");
     broker.call(client, 9, 0, b"");
-    let text = broker.core.state(StateFile::State, &broker.host);
+    let text = broker.core.state(StateFile::State, &mut broker.host);
     for line in [
         "proc 1001\ncontext binder\n  thread 77: l 02 need_return 0 tr 0\n".to_owned(),
         format!("  pending transaction {}: 0000000000000011 from 1002:77 to 1001:0 code 3 flags 0 ", call.id),
@@ -26,7 +26,7 @@ fn dbg_01_to_05_what_the_files_say() {
     ] {
         assert!(text.contains(&line), "{line}\nis missing in\n{text}");
     }
-    let text = broker.core.state(StateFile::Stats, &broker.host);
+    let text = broker.core.state(StateFile::Stats, &mut broker.host);
     for line in [
         "proc: active 2 total 2\n",
         "  requested threads: 1+2/15\n",
@@ -44,31 +44,31 @@ fn dbg_01_to_05_what_the_files_say() {
     ] {
         assert!(text.contains(line), "{line}\nis missing in\n{text}");
     }
-    let text = broker.core.state(StateFile::Transactions, &broker.host);
+    let text = broker.core.state(StateFile::Transactions, &mut broker.host);
     assert!(text.contains("outgoing transaction") && text.contains("pending transaction"), "{text}");
     broker.host.serving[0] = call.id;
     for which in [StateFile::State, StateFile::Transactions] {
-        let text = broker.core.state(which, &broker.host);
+        let text = broker.core.state(which, &mut broker.host);
         let taken =
             format!("    incoming transaction {}: 0000000000000011 from 1002:77 to 1001:77 ", call.id);
         assert!(text.contains(&taken) && !text.contains("  pending transaction"), "{text}");
     }
-    let text = broker.core.state(StateFile::TransactionLog, &broker.host);
+    let text = broker.core.state(StateFile::TransactionLog, &mut broker.host);
     let first = format!(
         "{}: call  from 1002:77 to 1001:0 context binder node 1 handle 0 size 5:0 ret 0/0 l=0",
         call.id
     );
     assert!(text.contains(&first), "{text}");
     assert_eq!(text.lines().count(), 5);
-    let failed = broker.core.state(StateFile::FailedTransactionLog, &broker.host);
+    let failed = broker.core.state(StateFile::FailedTransactionLog, &mut broker.host);
     assert_eq!(failed.lines().count(), 1);
     assert!(failed.contains("handle 9 size 0:0 ret 29201/-22 l=0"), "{failed}");
     for _ in 0..40 {
         broker.call(client, 9, 0, b"");
     }
-    assert_eq!(broker.core.state(StateFile::TransactionLog, &broker.host).lines().count(), 32);
+    assert_eq!(broker.core.state(StateFile::TransactionLog, &mut broker.host).lines().count(), 32);
     broker.core.close(client, &mut broker.host);
-    let text = broker.core.state(StateFile::State, &broker.host);
+    let text = broker.core.state(StateFile::State, &mut broker.host);
     assert!(
         text.starts_with("binder state:\ndead nodes:\n  node 3: ") && text.contains("desc 1 dead node 3 ")
     );
