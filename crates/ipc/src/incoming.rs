@@ -7,6 +7,7 @@ use std::ops::{Deref, DerefMut};
 use abi::codes::{br, tf};
 use abi::{ReturnWord, TransactionFlags};
 
+use crate::caller::Caller;
 use crate::error::{ProtocolError, TransactError};
 use crate::runtime::Outcome;
 use crate::runtime::received::Received;
@@ -63,6 +64,16 @@ impl<'t, R> Incoming<'t, R> {
     #[must_use]
     pub fn sender_euid(&self) -> u32 {
         self.info.sender_euid
+    }
+
+    /// Who called.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller {
+            pid: self.info.sender_pid,
+            euid: self.info.sender_euid,
+            flags: self.info.flags.0,
+            security_context: self.security_context(),
+        }
     }
 
     /// The caller's security context, if the node asked for it.

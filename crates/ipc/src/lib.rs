@@ -6,10 +6,10 @@
 //! - [`Serve`], [`Transaction`], [`Received`], [`Outcome`]: transactions without a flavour.
 //! - [`binder`]: AIDL's parcels, headers and service manager; [`hwbinder`]: HIDL's; [`Registration`]: a service that
 //!   outlives its manager.
-//! - [`error`], [`StatusCode`], [`Taken`]: outcomes.
+//! - [`error`], [`StatusCode`], [`Taken`]: outcomes; [`Caller`]: who called.
 //!
 //! Imports go one way, lowest first (`tests/tidy` checks that no modules import each other in a circle):
-//! `error, status_code, release, scheduling < background, call < outstanding < runtime < exchange < process <
+//! `error, status_code, release, scheduling, caller < background, call < outstanding < runtime < exchange < process <
 //! status < incoming, manager < binder, hwbinder < registration`. Each module's children follow an order of their own.
 //!
 //! Not here: which driver is in use (`backend`), the library over both (crate `binder`), statistics (`bench`).
@@ -18,6 +18,7 @@
 mod background;
 pub mod binder;
 mod call;
+mod caller;
 pub mod error;
 mod exchange;
 pub mod hwbinder;
@@ -34,6 +35,7 @@ mod status_code;
 
 pub use background::{BackgroundGroup, BackgroundScheduling, GroupError};
 pub use call::Taken;
+pub use caller::Caller;
 pub use error::{Refusal, TransactError};
 pub use process::{Process, ProcessError, ProcessOptions};
 pub use registration::Registration;

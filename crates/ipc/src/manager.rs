@@ -2,6 +2,7 @@
 //! Not here: methods and payloads (`binder::manager`, `hwbinder::manager`).
 
 pub(crate) mod registry;
+pub(crate) mod strangers;
 
 use std::time::{Duration, Instant};
 
@@ -33,18 +34,32 @@ pub(crate) fn reach<C: Connection>(
             Err(_) if Instant::now() < end => std::thread::sleep(BETWEEN),
             Err(_) => {
                 let Place { context, options } = &process.inner.shared.place;
-                let words = ["binderperf servicemanager", flag, options].into_iter();
-                let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-                return Err(CallError::NoManager { context: context.clone(), remedy: words.join(" ") });
+                let remedy = command(&["binderperf servicemanager", flag, options]);
+                return Err(CallError::NoManager { context: context.clone(), remedy });
             }
         }
     }
+}
+
+fn command(words: &[&str]) -> String {
+    let words: Vec<&str> = words.iter().copied().filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}
+
+/// The command that lists a manager's names. `flag`: as for [`reach`].
+pub(crate) fn listing(manager: &Binder, flag: &str) -> String {
+    let options = match manager {
+        Binder::Remote(proxy) => proxy.inner.runtime.shared().place.options.as_str(),
+        Binder::Local(_) => "",
+    };
+    command(&["binderperf services list", flag, options])
 }
 
 /// Repeats `look` until it finds something; after `patience` it is [`CallError::NoService`].
 pub(crate) fn wait_for<T>(
     name: &str,
     patience: Duration,
+    listing: impl Fn() -> String,
     look: impl Fn() -> Result<Option<T>, CallError>,
 ) -> Result<T, CallError> {
     let start = Instant::now();
@@ -52,7 +67,11 @@ pub(crate) fn wait_for<T>(
         match look()? {
             Some(found) => return Ok(found),
             None if start.elapsed() >= patience => {
-                return Err(CallError::NoService { name: name.to_owned(), waited: patience });
+                return Err(CallError::NoService {
+                    name: name.to_owned(),
+                    waited: patience,
+                    remedy: listing(),
+                });
             }
             None => std::thread::sleep(BETWEEN.min(patience)),
         }

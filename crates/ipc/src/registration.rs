@@ -9,6 +9,7 @@ use std::time::Duration;
 use driver::Connection;
 
 use crate::binder::manager::Services;
+use crate::binder::manager::client::PATIENCE;
 use crate::hwbinder::HwBinder;
 use crate::hwbinder::manager::Services as HidlServices;
 use crate::process::Process;
@@ -17,12 +18,15 @@ use crate::runtime::target::Binder;
 use crate::status::{CallError, Status};
 use crate::status_code::StatusCode;
 
+/// Time after a registration in which a thread should begin to serve.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// Pause after a registration that failed.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// A registered service. While this value lives, the service is registered again with each new service manager of the
 /// context; that needs the process's pool, which hears of the old manager's death. Dropping it ends that; the service stays registered as
-/// long as the manager and this process live.
+/// long as the manager and this process live. If no thread of the pool serves calls some seconds after, a line on stderr says so.
 #[must_use = "without it the service is not registered again"]
 pub struct Registration {
     watch: Arc<Watch>,
@@ -46,7 +50,7 @@ struct State {
 type Register = Box<dyn Fn(Duration) -> Result<Option<DeathLink>, CallError> + Send>;
 
 impl Registration {
-    /// Registers an AIDL object under a name.
+    /// Registers an AIDL object under a name; waits some seconds for a service manager.
     ///
     /// # Errors
     /// The context has no manager, or it refuses; or a thread cannot be started.
@@ -56,7 +60,8 @@ impl Registration {
         object: &Binder,
     ) -> Result<Self, CallError> {
         let (process, name, object) = (process.clone(), name.to_owned(), object.clone());
-        Self::keep(move |watch| {
+        let serves = unserved(&process, &name);
+        Self::keep(serves, move |watch| {
             Box::new(move |patience| {
                 let services = Services::wait(&process, patience)?;
                 services.add(&name, &object)?;
@@ -75,7 +80,8 @@ impl Registration {
         object: &HwBinder,
     ) -> Result<Self, CallError> {
         let (process, instance, object) = (process.clone(), instance.to_owned(), object.clone());
-        Self::keep(move |watch| {
+        let serves = unserved(&process, &instance);
+        Self::keep(serves, move |watch| {
             Box::new(move |patience| {
                 let services = HidlServices::wait(&process, patience)?;
                 services.add(&instance, &object)?;
@@ -84,14 +90,35 @@ impl Registration {
         })
     }
 
-    fn keep(register: impl FnOnce(Arc<Watch>) -> Register) -> Result<Self, CallError> {
+    fn keep(
+        unserved: impl Fn() -> Option<String> + Send + 'static,
+        register: impl FnOnce(Arc<Watch>) -> Register,
+    ) -> Result<Self, CallError> {
         let watch = Arc::<Watch>::default();
         let register = register(watch.clone());
-        let link = register(Duration::ZERO)?;
+        let link = register(PATIENCE)?;
         let keeper = watch.clone();
-        sys::title::thread("registration", move || keeper.keep(link, &register))
-            .map_err(|_| Status::Code(StatusCode::NO_MEMORY))?;
+        let kept = move || {
+            if let Some(warning) = keeper.is_unserved(unserved) {
+                eprintln!("{warning}");
+            }
+            keeper.keep(link, &register);
+        };
+        sys::title::thread("registration", kept).map_err(|_| Status::Code(StatusCode::NO_MEMORY))?;
         Ok(Self { watch })
+    }
+}
+
+/// A check that returns a warning if no thread of the process serves its objects.
+fn unserved<C: Connection>(process: &Process<C>, name: &str) -> impl Fn() -> Option<String> + use<C> {
+    let (process, name) = (process.clone(), name.to_owned());
+    move || {
+        (process.pool_threads() == 0).then(|| {
+            format!(
+                "binder: {name:?} is registered, and no thread of this process serves its calls yet: its callers \
+                 wait. Call start_thread_pool() or join_thread_pool() of its Process"
+            )
+        })
     }
 }
 
@@ -126,6 +153,17 @@ impl Watch {
         })?)
     }
 
+    /// The warning of a check, some time after the registration, unless that has ended.
+    fn is_unserved(&self, check: impl Fn() -> Option<String>) -> Option<String> {
+        let runs = |state: &mut State| !state.ended && !state.manager_died;
+        let grace = sys::patience::stretched(GRACE);
+        let waited = self.changed.wait_timeout_while(self.lock(), grace, runs);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_over = state.ended;
+        drop(state);
+        if is_over { None } else { check() }
+    }
+
     /// Registers again after each death of a manager, until the end.
     fn keep(&self, mut link: Option<DeathLink>, register: &Register) {
         loop {
@@ -148,5 +186,32 @@ impl Watch {
                 }
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backend::locate::{self, Device, Driver, Wanted};
+
+    use super::*;
+    use crate::process::ProcessOptions;
+
+    #[test]
+    fn a_service_without_a_thread_to_serve_it_is_noticed() {
+        let wanted = Wanted { driver: Driver::Embedded, device: Device::Private, ..Wanted::default() };
+        let context = locate::find(&wanted, "binder").expect("the embedded driver").context;
+        let process = Process::open(&context, ProcessOptions::default()).expect("it opens");
+        let check = unserved(&process, "echo");
+        let warning = check().expect("no thread serves");
+        assert!(
+            warning.contains("\"echo\" is registered") && warning.contains("start_thread_pool()"),
+            "{warning}"
+        );
+        process.start_thread_pool().expect("a thread");
+        assert!(sys::patience::until(Duration::from_secs(20), || check().is_none()));
+        process.shutdown().expect("it stops");
+        let watch = Watch::default();
+        watch.lock().ended = true;
+        assert_eq!(watch.is_unserved(check), None, "a registration that ended needs no thread");
     }
 }

@@ -132,6 +132,13 @@ impl From<StatusCode> for Status {
     }
 }
 
+/// An exception without a message.
+impl From<ExceptionKind> for Status {
+    fn from(kind: ExceptionKind) -> Self {
+        Self::Exception(Box::new(Exception { kind, message: None, code: 0 }))
+    }
+}
+
 impl From<&TransactError> for StatusCode {
     fn from(error: &TransactError) -> Self {
         match error.refusal() {
@@ -162,6 +169,8 @@ pub enum CallError {
         name: String,
         /// How long was waited for it.
         waited: Duration,
+        /// The command that lists the names there are.
+        remedy: String,
     },
 }
 
@@ -173,6 +182,17 @@ impl CallError {
             Self::Transact(error) => error.refusal() == Some(Refusal::Dead),
             Self::NoManager { .. } => true,
             Self::Status(_) | Self::NoService { .. } => false,
+        }
+    }
+
+    /// The error number of the service's own in its answer (`EX_SERVICE_SPECIFIC`).
+    #[must_use]
+    pub fn service_specific(&self) -> Option<i32> {
+        match self {
+            Self::Status(Status::Exception(thrown)) if thrown.kind == ExceptionKind::SERVICE_SPECIFIC => {
+                Some(thrown.code)
+            }
+            _ => None,
         }
     }
 }
@@ -192,9 +212,9 @@ impl fmt::Display for CallError {
             Self::NoManager { context, remedy } => {
                 write!(f, "no service manager in {context}: start one with `{remedy}`")
             }
-            Self::NoService { name, waited } => write!(
+            Self::NoService { name, waited, remedy } => write!(
                 f,
-                "nobody serves {name}: not registered within {waited:?}; start the service, or list what there is"
+                "nobody serves {name}: not registered within {waited:?}; start the service, or see `{remedy}`"
             ),
         }
     }

@@ -2,6 +2,8 @@
 //! Not here: the transaction itself (`crate::runtime`), the payload (`parcel`).
 //! Facts: Android's `BpBinder`; replies are read as `status` says.
 
+use std::os::fd::OwnedFd;
+
 use abi::TransactionFlags;
 
 use crate::binder::object::{Incoming, Served};
@@ -157,6 +159,17 @@ impl Binder {
     /// See [`CallError`].
     pub fn descriptor(&self) -> Result<String, CallError> {
         Ok(self.transact(special::INTERFACE, &self.bare_request())?.reader().read_str()?)
+    }
+
+    /// Has the object describe its state into a file, with words for it.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn dump(&self, to: impl Into<OwnedFd>, words: &[String]) -> Result<(), CallError> {
+        let mut request = self.bare_request();
+        request.write_fd(to);
+        request.write_str_slice(words);
+        self.transact(special::DUMP, &request).map(drop)
     }
 
     /// The process id of the object's process, as that process sees itself.

@@ -1,16 +1,18 @@
 //! The service manager of the flavour `binder`: names for objects, at handle 0.
 //!
-//! - [`codes`]: the numbering of each Android release. - [`wire`]: what its calls carry.
+//! - [`codes`]: the numbering of each Android release. - `dialect`: which release a caller is of. - [`wire`]: what its calls carry.
 //! - [`server`]: a manager; [`registry`]: what it registers. - [`client`]: calling one, ours or Android's.
 //!
 //! Facts: Android's `IServiceManager.aidl` and `ServiceManager.cpp`, releases 8 to 16.
 
 pub mod client;
 pub mod codes;
+mod dialect;
 pub mod registry;
 pub mod server;
 pub mod wire;
 
+pub use crate::manager::strangers::Report;
 pub use client::Services;
 pub use codes::Method;
 pub use server::ServiceManager;

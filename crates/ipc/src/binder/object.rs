@@ -10,6 +10,7 @@ use driver::Connection;
 
 use crate::binder::parcel::Parcel;
 use crate::binder::reader::Reader;
+use crate::binder::shell::{self, ShellCommand};
 use crate::binder::special;
 use crate::process::Process;
 use crate::release::Release;
@@ -33,6 +34,11 @@ pub trait Object: Send + Sync + 'static {
     /// method number that the interface does not have.
     fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status>;
 
+    /// Hears of a call whose header is not this interface's, before it is answered `BAD_TYPE`. `call` is at its beginning.
+    fn on_other_header(&self, call: &Incoming<'_>) {
+        let _ = call;
+    }
+
     /// The object that extends this one, for clients that know of it.
     fn extension(&self) -> Option<Binder> {
         None
@@ -46,6 +52,15 @@ pub trait Object: Send + Sync + 'static {
         let _ = arguments;
         writeln!(to, "{}", self.descriptor())
     }
+
+    /// Runs a command that a person typed; the result is its exit status.
+    ///
+    /// # Errors
+    /// `INVALID_OPERATION`: the object has no commands.
+    fn shell_command(&self, command: ShellCommand) -> Result<i32, StatusCode> {
+        drop(command);
+        Err(StatusCode::INVALID_OPERATION)
+    }
 }
 
 impl<O: Object + ?Sized> Object for Arc<O> {
@@ -57,12 +72,20 @@ impl<O: Object + ?Sized> Object for Arc<O> {
         (**self).on_transact(call, reply)
     }
 
+    fn on_other_header(&self, call: &Incoming<'_>) {
+        (**self).on_other_header(call);
+    }
+
     fn extension(&self) -> Option<Binder> {
         (**self).extension()
     }
 
     fn dump(&self, to: &mut dyn io::Write, arguments: &[String]) -> io::Result<()> {
         (**self).dump(to, arguments)
+    }
+
+    fn shell_command(&self, command: ShellCommand) -> Result<i32, StatusCode> {
+        (**self).shell_command(command)
     }
 }
 
@@ -82,10 +105,17 @@ impl Served {
 
     /// Runs a method or answers a special code; what it leaves in `reply` is the answer.
     pub(crate) fn dispatch(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
+        call.caller().runs(|| self.run(call, reply))
+    }
+
+    fn run(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
         if call.code() > special::LAST_METHOD {
             return self.special(call, reply);
         }
-        call.reader.read_header(self.object.descriptor())?;
+        if let Err(other) = call.reader.read_header(self.object.descriptor()) {
+            self.object.on_other_header(call);
+            return Err(other.into());
+        }
         reply.write_no_exception();
         self.object.on_transact(call, reply)
     }
@@ -101,6 +131,13 @@ impl Served {
                 let arguments = call.read_str_vec()?;
                 // The caller sees that the dump is short.
                 let _ = self.object.dump(&mut to, &arguments);
+            }
+            special::SHELL_COMMAND => {
+                let (command, receiver) = ShellCommand::read(call)?;
+                let status = self.object.shell_command(command);
+                if let Some(receiver) = receiver {
+                    shell::report(&receiver, status.unwrap_or_else(|error| error.0));
+                }
             }
             _ => return Err(Status::UNKNOWN_TRANSACTION),
         }

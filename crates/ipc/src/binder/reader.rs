@@ -9,12 +9,20 @@ mod objects;
 #[cfg(test)]
 mod tests;
 
+use zerocopy::FromBytes;
+
 use crate::binder::parcel::Parcel;
 use crate::release::Release;
 use crate::runtime::received::Received;
 use crate::status_code::StatusCode;
 
 type Read<T> = Result<T, StatusCode>;
+
+/// Values of up to 1 KiB that may be within each other, and fewer of larger ones: more would end the reader's stack.
+const DEEPEST: usize = 64;
+
+/// Largest array that is read element by element, in bytes of memory. Null elements are small in a parcel only.
+const LARGEST: usize = 16 << 20;
 
 /// Where the objects come from.
 #[derive(Clone, Copy)]
@@ -31,6 +39,7 @@ pub struct Reader<'t> {
     at: usize,
     source: Source<'t>,
     release: Release,
+    depth: usize,
 }
 
 /// One word each.
@@ -47,21 +56,6 @@ macro_rules! words {
     )*};
 }
 
-/// Arrays of elements that stand as they are.
-macro_rules! arrays {
-    ($($(#[$doc:meta])* $name:ident() -> $ty:ty;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Errors
-        /// `NOT_ENOUGH_DATA`, `UNEXPECTED_NULL`
-        pub fn $name(&mut self) -> Read<Vec<$ty>> {
-            let bytes = self.read_packed(size_of::<$ty>())?.ok_or(StatusCode::UNEXPECTED_NULL)?;
-            let chunks = bytes.chunks_exact(size_of::<$ty>());
-            Ok(chunks.filter_map(|chunk| Some(<$ty>::from_le_bytes(*chunk.first_chunk()?))).collect())
-        }
-    )*};
-}
-
 impl Parcel {
     /// Reads it from its beginning, as its receiver will.
     #[must_use]
@@ -74,16 +68,22 @@ impl<'t> Reader<'t> {
     /// Reads bytes that carry no objects.
     #[must_use]
     pub fn of_bytes(data: &'t [u8]) -> Self {
-        Self { data, at: 0, source: Source::Nothing, release: Release::default() }
+        Self { data, at: 0, source: Source::Nothing, release: Release::default(), depth: 0 }
     }
 
     pub(crate) fn of_parcel(parcel: &'t Parcel) -> Self {
-        Self { data: parcel.data(), at: 0, source: Source::Parcel(parcel), release: parcel.release() }
+        Self {
+            data: parcel.data(),
+            at: 0,
+            source: Source::Parcel(parcel),
+            release: parcel.release(),
+            depth: 0,
+        }
     }
 
     #[inline]
     pub(crate) fn of_received(received: &'t Received<'t>, release: Release) -> Self {
-        Self { data: received.data(), at: 0, source: Source::Received(received), release }
+        Self { data: received.data(), at: 0, source: Source::Received(received), release, depth: 0 }
     }
 
     /// Bytes from the beginning.
@@ -103,6 +103,11 @@ impl<'t> Reader<'t> {
         }
         self.at = position;
         Ok(())
+    }
+
+    /// Reads the rest in another release's dialect.
+    pub(crate) fn set_release(&mut self, release: Release) {
+        self.release = release;
     }
 
     /// Bytes that are left.
@@ -147,15 +152,22 @@ impl<'t> Reader<'t> {
         read_f64() -> f64;
     }
 
-    arrays! {
-        /// `int[]`, and enums of four bytes.
-        read_i32_vec() -> i32;
-        /// `long[]`
-        read_i64_vec() -> i64;
-        /// `float[]`
-        read_f32_vec() -> f32;
-        /// `double[]`
-        read_f64_vec() -> f64;
+    /// An array of numbers that stand as they are, such as `int[]`; `None` for null.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`
+    pub fn read_packed_vec<T: FromBytes>(&mut self) -> Read<Option<Vec<T>>> {
+        let Some(bytes) = self.read_packed(size_of::<T>())? else { return Ok(None) };
+        let elements = bytes.chunks_exact(size_of::<T>());
+        Ok(Some(elements.filter_map(|element| T::read_from_bytes(element).ok()).collect()))
+    }
+
+    /// `int[]`, and enums of four bytes.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`, `UNEXPECTED_NULL`
+    pub fn read_i32_vec(&mut self) -> Read<Vec<i32>> {
+        self.read_packed_vec()?.ok_or(StatusCode::UNEXPECTED_NULL)
     }
 
     /// A bool: any word but 0.
@@ -229,18 +241,24 @@ impl<'t> Reader<'t> {
     /// An array of anything, element by element; each takes a word at least.
     ///
     /// # Errors
-    /// `NOT_ENOUGH_DATA`, `UNEXPECTED_NULL`, and what `read` says.
-    pub fn read_vec<T>(&mut self, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
-        let length = self.read_length(4)?.ok_or(StatusCode::UNEXPECTED_NULL)?;
-        (0..length).map(|_| read(self)).collect()
+    /// `NOT_ENOUGH_DATA`, `UNEXPECTED_NULL`, and what `read` says. `NO_MEMORY`: it would take more than 16 MiB.
+    pub fn read_vec<T>(&mut self, read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
+        self.read_nullable_vec(read)?.ok_or(StatusCode::UNEXPECTED_NULL)
     }
 
-    /// `boolean[]`
+    /// [`Self::read_vec`] where the array may be null.
     ///
     /// # Errors
-    /// See [`Self::read_vec`].
-    pub fn read_bool_vec(&mut self) -> Read<Vec<bool>> {
-        self.read_vec(Self::read_bool)
+    /// `NOT_ENOUGH_DATA`, and what `read` says.
+    pub fn read_nullable_vec<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Read<T>,
+    ) -> Read<Option<Vec<T>>> {
+        let Some(length) = self.read_length(4)? else { return Ok(None) };
+        if length.saturating_mul(size_of::<T>()) > LARGEST {
+            return Err(StatusCode::NO_MEMORY);
+        }
+        (0..length).map(|_| read(self)).collect::<Read<Vec<T>>>().map(Some)
     }
 
     /// `String[]`
@@ -302,6 +320,19 @@ impl<'t> Reader<'t> {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes[..length]).into_owned())),
             Err(status) => self.fail(start, status),
         }
+    }
+
+    /// Reads a value that may hold others of its own kind.
+    ///
+    /// # Errors
+    /// `BAD_VALUE`: more than 64 of them are within each other, or fewer large ones. What `read` says.
+    pub fn read_within<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        let outer = self.depth;
+        self.depth += 1 + size_of::<T>() / 1024;
+        let fits = outer == 0 || self.depth <= DEEPEST;
+        let value = if fits { read(self) } else { Err(StatusCode::BAD_VALUE) };
+        self.depth = outer;
+        value
     }
 
     /// The body of a structured parcelable. `fields` sees just the body and may find it shorter than

@@ -13,6 +13,8 @@ pub const PING: u32 = code(*b"_PNG");
 pub const INTERFACE: u32 = code(*b"_NTF");
 /// Writes a dump to a file descriptor.
 pub const DUMP: u32 = code(*b"_DMP");
+/// Runs a command that a person typed (Android 7).
+pub const SHELL_COMMAND: u32 = code(*b"_CMD");
 /// Notifies of changed system properties.
 pub const SYSPROPS: u32 = code(*b"_SPR");
 /// Asks for the extension object (Android 11).

@@ -37,17 +37,6 @@ macro_rules! words {
     )*};
 }
 
-/// Arrays of elements that stand as they are.
-macro_rules! arrays {
-    ($($(#[$doc:meta])* $name:ident($ty:ty);)*) => {$(
-        $(#[$doc])*
-        #[inline]
-        pub fn $name(&mut self, values: &[$ty]) {
-            self.write_packed(values);
-        }
-    )*};
-}
-
 impl Parcel {
     words! {
         /// A 32-bit integer.
@@ -70,32 +59,42 @@ impl Parcel {
         write_char(u16) as i32;
     }
 
-    arrays! {
-        /// `byte[]`
-        write_byte_slice(u8);
-        /// `int[]`, and enums of four bytes.
-        write_i32_slice(i32);
-        /// `long[]`
-        write_i64_slice(i64);
-        /// `float[]`
-        write_f32_slice(f32);
-        /// `double[]`
-        write_f64_slice(f64);
-    }
-
     fn pad(&mut self) {
         let bytes = self.bytes_mut();
         bytes.resize(bytes.len().next_multiple_of(4), 0);
     }
 
-    fn write_packed<T: IntoBytes + Immutable>(&mut self, values: &[T]) {
-        self.write_i32(length(values.len()));
+    /// An array of numbers that stand as they are, such as `int[]`.
+    #[inline]
+    pub fn write_packed<T: IntoBytes + Immutable>(&mut self, values: &[T]) {
+        self.write_length(values.len());
         self.bytes_mut().extend_from_slice(values.as_bytes());
         self.pad();
     }
 
+    /// [`Self::write_packed`] of what an iterator yields.
+    pub fn write_packed_from<T: IntoBytes + Immutable>(&mut self, values: impl ExactSizeIterator<Item = T>) {
+        self.write_length(values.len());
+        for value in values {
+            self.bytes_mut().extend_from_slice(value.as_bytes());
+        }
+        self.pad();
+    }
+
+    /// `byte[]`
+    #[inline]
+    pub fn write_byte_slice(&mut self, values: &[u8]) {
+        self.write_packed(values);
+    }
+
+    /// The length of an array, whose elements follow.
+    #[inline]
+    pub fn write_length(&mut self, elements: usize) {
+        self.write_i32(length(elements));
+    }
+
     /// A null array, string or `byte[]`.
-    fn write_null(&mut self) {
+    pub fn write_null(&mut self) {
         self.write_i32(NULL);
     }
 
@@ -107,14 +106,9 @@ impl Parcel {
         }
     }
 
-    /// `boolean[]`: a word each.
-    pub fn write_bool_slice(&mut self, values: &[bool]) {
-        self.write_slice(values, |parcel, value| parcel.write_bool(*value));
-    }
-
     /// An array of anything: the length, then one element after the other.
     pub fn write_slice<T>(&mut self, values: &[T], mut write: impl FnMut(&mut Self, &T)) {
-        self.write_i32(length(values.len()));
+        self.write_length(values.len());
         for value in values {
             write(self, value);
         }
@@ -161,14 +155,15 @@ impl Parcel {
     }
 
     /// The body of a structured parcelable: its size, itself counted, then its fields.
-    pub fn write_sized(&mut self, fields: impl FnOnce(&mut Self)) {
+    pub fn write_sized<T>(&mut self, fields: impl FnOnce(&mut Self) -> T) -> T {
         let start = self.data().len();
         self.write_i32(0);
-        fields(self);
+        let written = fields(self);
         let size = length(self.data().len() - start);
         if let Some(word) = self.bytes_mut().get_mut(start..start + 4) {
             word.copy_from_slice(&size.to_le_bytes());
         }
+        written
     }
 
     /// A binder; the parcel keeps it alive until the driver has it.

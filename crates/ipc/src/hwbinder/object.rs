@@ -37,6 +37,11 @@ pub trait Object: Send + Sync + 'static {
     /// method number that the interfaces do not have.
     fn on_transact<'t>(&self, call: &mut Incoming<'t>, reply: &mut HwParcel<'t>) -> Result<(), Status>;
 
+    /// Hears of a call whose header is not one of these interfaces', before it is answered `BAD_TYPE`.
+    fn on_other_header(&self, call: &Incoming<'_>) {
+        let _ = call;
+    }
+
     /// Hashes of the interfaces as released, in their order, and IBase's. Zeros: never released.
     fn hashes(&self) -> Vec<[u8; base::HASH]> {
         vec![[0; base::HASH]; self.interfaces().len() + 1]
@@ -60,6 +65,10 @@ impl<O: Object + ?Sized> Object for Arc<O> {
 
     fn on_transact<'t>(&self, call: &mut Incoming<'t>, reply: &mut HwParcel<'t>) -> Result<(), Status> {
         (**self).on_transact(call, reply)
+    }
+
+    fn on_other_header(&self, call: &Incoming<'_>) {
+        (**self).on_other_header(call);
     }
 
     fn hashes(&self) -> Vec<[u8; base::HASH]> {
@@ -95,7 +104,10 @@ impl Served {
             call.reader.read_header(&[base::DESCRIPTOR])?;
             return self.base(call, reply);
         }
-        call.reader.read_header(self.object.interfaces())?;
+        if let Err(other) = call.reader.read_header(self.object.interfaces()) {
+            self.object.on_other_header(call);
+            return Err(other.into());
+        }
         self.object.on_transact(call, reply)
     }
 

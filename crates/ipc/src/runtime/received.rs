@@ -115,7 +115,8 @@ impl<'t> Received<'t> {
     /// The descriptor that came with the object at `offset`.
     #[must_use]
     pub fn fd(&self, offset: u64) -> Option<BorrowedFd<'_>> {
-        self.fds.iter().find(|(at, _)| *at == offset).map(|(_, fd)| fd.as_fd())
+        let place = self.fds.binary_search_by_key(&offset, |(at, _)| *at).ok()?;
+        self.fds.get(place).map(|(_, fd)| fd.as_fd())
     }
 }
 

@@ -84,11 +84,11 @@ impl Binder {
 
     /// Calls `gone` when the object's process dies; `None` for an own object.
     ///
-    /// `gone` may run before this returns: enter what it removes first, or check [`Self::is_known_dead`] after.
-    pub(crate) fn on_death(
-        &self,
-        gone: impl FnOnce() + Send + 'static,
-    ) -> Result<Option<DeathLink>, TransactError> {
+    /// A thread of the process's pool runs it, perhaps before this returns: enter first what it removes.
+    ///
+    /// # Errors
+    /// The driver does not take the request.
+    pub fn on_death(&self, gone: impl FnOnce() + Send + 'static) -> Result<Option<DeathLink>, TransactError> {
         self.proxy().map(|proxy| proxy.link_to_death(gone)).transpose()
     }
 

@@ -50,7 +50,7 @@ impl binder::Object for Counted {
     fn on_transact(&self, call: &mut binder::Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
         match call.code() {
             ECHO => reply.write_byte_slice(call.read_byte_slice()?),
-            COUNTS => reply.write_i64_slice(&Counts::of_this_thread().numbers()),
+            COUNTS => reply.write_packed::<i64>(&Counts::of_this_thread().numbers()),
             _ => return Err(Status::UNKNOWN_TRANSACTION),
         }
         Ok(())
@@ -144,7 +144,7 @@ fn a_call_allocates_nothing_and_takes_one_exchange_per_hop() {
     };
     let counts_there = || {
         let reply = service.call(COUNTS, service.request(DESCRIPTOR)).expect("counts");
-        Counts::from_numbers(&reply.reader().read_i64_vec().expect("numbers"))
+        Counts::from_numbers(&reply.reader().read_packed_vec::<i64>().ok().flatten().expect("numbers"))
     };
     for size in [4, 4096, 65536] {
         check(size, echo, counts_there);

@@ -61,7 +61,7 @@ impl How {
     }
 
     fn write(&self, reply: &mut Parcel) {
-        reply.write_i32_slice(&[self.thread, self.nice, i32::from(self.batch)]);
+        reply.write_packed::<i32>(&[self.thread, self.nice, i32::from(self.batch)]);
         reply.write_str(&self.groups);
     }
 

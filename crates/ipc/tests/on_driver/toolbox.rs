@@ -196,7 +196,7 @@ impl Object for Toolbox {
             ECHO => reply.write_byte_slice(call.read_byte_slice()?),
             BOUNCE => self.bounce(call, reply)?,
             APPEND => self.log.lock().expect("log").push(call.read_i32()?),
-            LOG => reply.write_i32_slice(&self.log.lock().expect("log")),
+            LOG => reply.write_packed::<i32>(&self.log.lock().expect("log")),
             READ_ALL => {
                 let mut text = String::new();
                 File::from(call.read_fd()?).read_to_string(&mut text).expect("read");

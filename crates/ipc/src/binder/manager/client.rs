@@ -48,6 +48,14 @@ impl Services {
         Ok(Self { manager, release: process.release() })
     }
 
+    /// The object of a name; waits some seconds for a manager, and for the name to be registered.
+    ///
+    /// # Errors
+    /// [`CallError::NoManager`], [`CallError::NoService`], and what the manager answers.
+    pub fn find<C: Connection>(process: &Process<C>, name: &str) -> Result<Binder, CallError> {
+        Self::wait(process, PATIENCE)?.get(name)
+    }
+
     /// The manager itself.
     #[must_use]
     pub fn manager(&self) -> &Binder {
@@ -142,7 +150,11 @@ impl Services {
     /// # Errors
     /// See [`Self::get`].
     pub fn wait_for(&self, name: &str, patience: Duration) -> Result<Binder, CallError> {
-        manager::wait_for(name, patience, || self.check(name))
+        let flag = match self.release == Release::default() {
+            true => String::new(),
+            false => format!("--release {}", self.release),
+        };
+        manager::wait_for(name, patience, || manager::listing(&self.manager, &flag), || self.check(name))
     }
 
     /// Every name, sorted.

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::binder::manager::codes::Method;
+use crate::binder::manager::dialect::{self, Stranger, Taken};
 use crate::binder::manager::registry::{Names, Service, is_name};
 use crate::binder::manager::wire::{Addition, ServiceInfo};
 use crate::binder::manager::{DESCRIPTOR, dump_priority};
@@ -16,6 +17,7 @@ use crate::binder::parcel::Parcel;
 use crate::binder::stability::Stability;
 use crate::incoming::own_pid;
 use crate::manager::registry::{Registry, Subject};
+use crate::manager::strangers::{Report, Strangers};
 use crate::release::Release;
 use crate::runtime::target::Binder;
 use crate::status::{ExceptionKind, Status};
@@ -27,6 +29,9 @@ use crate::status_code::StatusCode;
 #[derive(Clone, Default)]
 pub struct ServiceManager {
     registry: Arc<Registry<Names>>,
+    /// It speaks every dialect that a header shows.
+    any: bool,
+    strangers: Strangers,
 }
 
 impl ServiceManager {
@@ -34,6 +39,19 @@ impl ServiceManager {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A manager that answers each caller in the dialect that its header shows: of Android 8, 9 and 10, and, from 11 on, of the
+    /// process's release.
+    #[must_use]
+    pub fn speaking_any(self) -> Self {
+        Self { any: true, ..self }
+    }
+
+    /// A manager that reports, once for each process, that its calls are in another dialect and refused.
+    #[must_use]
+    pub fn reporting(self, report: Report) -> Self {
+        Self { strangers: Strangers::reporting(report), ..self }
     }
 
     /// Announces a name ("interface/instance") as one that will be registered, as a system's
@@ -210,6 +228,19 @@ impl Object for ServiceManager {
     }
 
     fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
+        match dialect::taken(call.code(), call.reader, call.release(), self.any) {
+            Taken::Own => {}
+            Taken::As(release) => {
+                call.reader.set_release(release);
+                *reply = Parcel::for_release(release);
+                reply.write_no_exception();
+            }
+            Taken::Foreign(speaks) => {
+                let (pid, own) = (call.sender_pid(), call.release());
+                self.strangers.report(pid, || Stranger { speaks: &speaks, own }.to_string());
+                return Err(StatusCode::BAD_TYPE.into());
+            }
+        }
         let method = Method::numbered(call.code(), call.release()).ok_or(Status::UNKNOWN_TRANSACTION)?;
         let old = call.release() <= Release::Android10;
         self.answer(method, call, reply).map_err(|status| match status {
@@ -217,6 +248,10 @@ impl Object for ServiceManager {
             Status::Exception(_) if old => Status::Code(StatusCode::PERMISSION_DENIED),
             status => status,
         })
+    }
+
+    fn on_other_header(&self, call: &Incoming<'_>) {
+        self.strangers.report(call.sender_pid(), || dialect::other_interface(call.reader));
     }
 
     fn dump(&self, to: &mut dyn io::Write, _arguments: &[String]) -> io::Result<()> {

@@ -11,7 +11,6 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 use super::{Read, Reader, Source};
 use crate::binder::parcel::Held;
 use crate::binder::stability::Stability;
-use crate::runtime::received::object_offsets;
 use crate::runtime::target::{Binder, is_null};
 use crate::status_code::StatusCode;
 
@@ -20,7 +19,11 @@ impl Reader<'_> {
     fn is_listed(&self, at: usize) -> bool {
         match self.source {
             Source::Received(received) => {
-                object_offsets(received.offsets()).any(|offset| offset == at as u64)
+                // They ascend (contract OBJ-01), and a payload may have thousands.
+                let offset = |word: &[u8; 8]| u64::from_ne_bytes(*word);
+                let words = received.offsets().as_chunks().0;
+                let place = words.partition_point(|word| offset(word) < at as u64);
+                words.get(place).is_some_and(|word| offset(word) == at as u64)
             }
             Source::Parcel(parcel) => parcel.held(at as u64).is_some(),
             Source::Nothing => false,

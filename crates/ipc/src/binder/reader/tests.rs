@@ -16,8 +16,8 @@ fn values_read_back_in_order() {
     parcel.write_string8(Some("acht"));
     parcel.write_string8(None);
     parcel.write_byte_slice(b"12345");
-    parcel.write_i32_slice(&[1, -1]);
-    parcel.write_bool_slice(&[true, false]);
+    parcel.write_packed::<i32>(&[1, -1]);
+    parcel.write_slice(&[true, false], |parcel, value| parcel.write_bool(*value));
     parcel.write_str_slice(&["a", ""]);
     let mut reader = parcel.reader();
     assert_eq!(reader.read_i32(), Ok(-7));
@@ -32,7 +32,7 @@ fn values_read_back_in_order() {
     assert_eq!(reader.read_string8(), Ok(None));
     assert_eq!(reader.read_byte_slice(), Ok(&b"12345"[..]));
     assert_eq!(reader.read_i32_vec(), Ok(vec![1, -1]));
-    assert_eq!(reader.read_bool_vec(), Ok(vec![true, false]));
+    assert_eq!(reader.read_vec(Reader::read_bool), Ok(vec![true, false]));
     assert_eq!(reader.read_str_vec(), Ok(vec!["a".to_owned(), String::new()]));
     assert_eq!(reader.remaining(), 0);
     assert_eq!(reader.read_i32(), Err(StatusCode::NOT_ENOUGH_DATA));
@@ -76,7 +76,7 @@ fn lengths_that_cannot_be_are_errors_and_move_nothing() {
     for words in lies {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut reader = Reader::of_bytes(&bytes);
-        assert!(reader.read_i64_vec().is_err(), "{words:?}");
+        assert!(reader.read_packed_vec::<i64>().is_err(), "{words:?}");
         assert!(reader.read_nullable_str().is_err(), "{words:?}");
         assert!(reader.read_sized(|_| Ok(())).is_err(), "{words:?}");
         assert_eq!(reader.position(), 0, "{words:?}");
@@ -103,15 +103,15 @@ fn read_one(reader: &mut Reader<'_>, kind: usize) -> bool {
         2 => reader.read_nullable_str().is_ok(),
         3 => reader.read_string8().is_ok(),
         4 => reader.read_nullable_byte_slice().is_ok(),
-        5 => reader.read_i64_vec().is_ok(),
-        6 => reader.read_bool_vec().is_ok(),
+        5 => reader.read_packed_vec::<i64>().is_ok(),
+        6 => reader.read_vec(Reader::read_bool).is_ok(),
         7 => reader.read_str_vec().is_ok(),
         8 => reader.read_nullable_binder_as().is_ok(),
         9 => reader.read_fd().is_ok(),
         10 => reader.read_status().is_ok(),
         11 => reader.read_header("a.IB").is_ok(),
         12 => reader.read_sized(|body| body.read_str()).is_ok(),
-        _ => reader.read_vec(Reader::read_f64_vec).is_ok(),
+        _ => reader.read_vec(Reader::read_packed_vec::<f64>).is_ok(),
     }
 }
 
@@ -123,7 +123,7 @@ fn hostile_bytes_never_panic() {
     parcel.write_header("a.IB");
     parcel.write_str("text");
     parcel.write_byte_slice(&[1, 2, 3, 4, 5]);
-    parcel.write_i64_slice(&[1, 2]);
+    parcel.write_packed::<i64>(&[1, 2]);
     parcel.write_nullable_binder(None);
     parcel.write_sized(|fields| fields.write_str_slice(&["x", "y"]));
     let good = parcel.data().to_vec();

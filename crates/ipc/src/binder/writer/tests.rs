@@ -103,8 +103,11 @@ fn arrays() {
     assert_eq!(bytes(|parcel| parcel.write_byte_slice(&[1, 2, 3])), [3, 0, 0, 0, 1, 2, 3, 0]);
     assert_eq!(bytes(|parcel| parcel.write_byte_slice(&[])), [0; 4]);
     assert_eq!(bytes(|parcel| parcel.write_nullable_byte_slice(None)), [0xff; 4]);
-    assert_eq!(bytes(|parcel| parcel.write_bool_slice(&[true])), [1, 0, 0, 0, 1, 0, 0, 0]);
-    assert_eq!(bytes(|parcel| parcel.write_i64_slice(&[1])), [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(
+        bytes(|parcel| parcel.write_slice(&[true], |parcel, value| parcel.write_bool(*value))),
+        [1, 0, 0, 0, 1, 0, 0, 0]
+    );
+    assert_eq!(bytes(|parcel| parcel.write_packed::<i64>(&[1])), [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]

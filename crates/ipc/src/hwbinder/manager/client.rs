@@ -98,7 +98,9 @@ impl Services {
         instance: &str,
         patience: Duration,
     ) -> Result<HwBinder, CallError> {
-        manager::wait_for(&format!("{interface}/{instance}"), patience, || self.get(interface, instance))
+        let listing = || manager::listing(self.manager.as_binder(), "--hw");
+        let name = format!("{interface}/{instance}");
+        manager::wait_for(&name, patience, listing, || self.get(interface, instance))
     }
 
     /// Registers an object as an instance of each of its interfaces, which the manager asks it for.

@@ -15,6 +15,7 @@ use crate::hwbinder::object::{Incoming, Object};
 use crate::hwbinder::parcel::HwParcel;
 use crate::incoming::own_pid;
 use crate::manager::registry::{Flavour, Registry, Subject};
+use crate::manager::strangers::{Report, Strangers};
 use crate::runtime::target::Binder;
 use crate::status::{CallError, Status};
 
@@ -24,6 +25,7 @@ use crate::status::{CallError, Status};
 #[derive(Clone, Default)]
 pub struct ServiceManager {
     registry: Arc<Registry<Instances>>,
+    strangers: Strangers,
 }
 
 impl ServiceManager {
@@ -31,6 +33,12 @@ impl ServiceManager {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A manager that reports, once for each process, that its calls are in another dialect and refused.
+    #[must_use]
+    pub fn reporting(self, report: Report) -> Self {
+        Self { strangers: Strangers::reporting(report), ..self }
     }
 
     /// Announces an instance as one that will be registered, as a device's manifest does.
@@ -189,6 +197,14 @@ fn instances_of<'k>(interface: &str, keys: impl IntoIterator<Item = &'k Key>) ->
 impl Object for ServiceManager {
     fn interfaces(&self) -> &[&str] {
         &INTERFACES
+    }
+
+    fn on_other_header(&self, call: &Incoming<'_>) {
+        self.strangers.report(call.sender_pid(), || {
+            "calls in AIDL or for another interface, and this manager speaks HIDL: start another one without --hw, for \
+             /dev/binder"
+                .to_owned()
+        });
     }
 
     fn on_transact<'t>(&self, call: &mut Incoming<'t>, reply: &mut HwParcel<'t>) -> Result<(), Status> {
