@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use embedded::broker::{self, Lifetime, RunError};
+use embedded::broker::{self, Faults, Lifetime, RunError};
 use embedded::{EmbeddedContext, Settings, start};
 
 pub use start::COMMAND;
@@ -14,11 +14,17 @@ pub fn register() {
     start::register_broker(&[COMMAND]);
 }
 
+/// Word before the directory that makes the broker keep the nodes of processes that ended: a fault that a soak must find.
+pub const LEAKING: &str = "--leaking";
+
 /// Runs the broker of the directory named after [`COMMAND`] until its last client is gone. Returns the exit code.
 #[must_use]
 pub fn run(words: &[String]) -> u8 {
     match words {
-        [directory] => start::become_broker(Path::new(directory)),
+        [directory] => start::become_broker(Path::new(directory), Faults::default()),
+        [leaking, directory] if leaking == LEAKING => {
+            start::become_broker(Path::new(directory), Faults { keeps_dead_nodes: true })
+        }
         _ => {
             eprintln!("binderperf: {COMMAND} is started by binderperf itself");
             2

@@ -6,6 +6,13 @@ use std::path::Path;
 use embedded::{EmbeddedContext, Settings};
 
 pub use embedded::context::SHIM_VARIABLE as VARIABLE;
+pub use embedded::device_path::{Paths, RULES_VARIABLE};
+
+/// The context of the program's devices, if `shim` has started it.
+#[must_use]
+pub fn own() -> Option<EmbeddedContext> {
+    EmbeddedContext::parse(&std::env::var(VARIABLE).ok()?)
+}
 
 /// The value of [`VARIABLE`] for a directory (the user's own if none is given), with the driver's settings.
 ///

@@ -10,6 +10,7 @@ use driver::{KernelConnection, OpenOptions};
 use embedded::{EmbeddedContext, Settings};
 
 pub use driver::kernel_state::{StateError, StateFile};
+pub use embedded::rpc::protocol::DIRECT_CALLS;
 
 /// The account of the embedded driver's broker in a directory, the user's own if none is given.
 ///

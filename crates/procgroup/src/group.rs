@@ -83,6 +83,19 @@ pub struct Member {
     pub unit: u32,
 }
 
+/// Looks on while a group works; `()` does not.
+pub trait Onlooker {
+    /// Takes a look at the shared memory; called from time to time.
+    fn works(&mut self, block: &mut SharedBlock);
+
+    /// Learns that a unit broke, while its processes are as they were: they are killed next.
+    fn breaks(&mut self, _unit: u32) {}
+}
+
+impl Onlooker for () {
+    fn works(&mut self, _: &mut SharedBlock) {}
+}
+
 /// State of a unit at a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
@@ -178,25 +191,20 @@ impl ProcessGroup {
     /// # Errors
     /// A signal requested a stop; or the only unit broke.
     pub fn prepare(&mut self) -> Result<(), WorkerError> {
-        self.wait(SERVING, &mut |_| {})?;
-        self.round(READY, &mut |_| {})
+        self.wait(SERVING, &mut ())?;
+        self.round(READY, &mut ())
     }
 
-    /// Releases a step, and waits until all callers have finished it, or their units broke. Calls `progress`
-    /// from time to time.
+    /// Releases a step, and waits until all callers have finished it, or their units broke.
     ///
     /// # Errors
     /// A signal requested a stop; or the only unit broke.
-    pub fn round(
-        &mut self,
-        step: u32,
-        progress: &mut dyn FnMut(&mut SharedBlock),
-    ) -> Result<(), WorkerError> {
+    pub fn round(&mut self, step: u32, onlooker: &mut dyn Onlooker) -> Result<(), WorkerError> {
         self.block.release(step, monotonic_ns());
-        self.wait(step, progress)
+        self.wait(step, onlooker)
     }
 
-    fn wait(&mut self, step: u32, progress: &mut dyn FnMut(&mut SharedBlock)) -> Result<(), WorkerError> {
+    fn wait(&mut self, step: u32, onlooker: &mut dyn Onlooker) -> Result<(), WorkerError> {
         if let Some(signal) = self.stopped {
             return Err(WorkerError::Stopped(signal));
         }
@@ -212,7 +220,7 @@ impl ProcessGroup {
                 looked = Instant::now();
             }
             if closely || self.block.is_paused() {
-                progress(&mut self.block);
+                onlooker.works(&mut self.block);
             }
             // A worker that gets ready shows that the machine is at it, however many there are.
             let count = self.finished(step);
@@ -228,6 +236,7 @@ impl ProcessGroup {
                     Progress::Pending => pending = true,
                     Progress::Done => {}
                     Progress::Broken(stuck) => {
+                        onlooker.breaks(unit);
                         let silent = stuck.iter().map(|number| moved[*number as usize].1.elapsed()).max();
                         let why = self.explain(unit, step, &stuck, silent.unwrap_or_default());
                         self.fail(unit, why);
@@ -446,7 +455,7 @@ mod tests {
         let slot = group.block.address(1).open().expect("the same memory");
         slot.call(0);
         slot.finish(FAILED);
-        group.round(READY + 1, &mut |_| {}).expect_err("it failed").to_string()
+        group.round(READY + 1, &mut ()).expect_err("it failed").to_string()
     }
 
     #[test]
@@ -476,10 +485,10 @@ mod tests {
         says(&why, ["not ready in ", " s: service 0, worker 0"]);
         let mut silent = group([SLEEP, SLEEP], 1, [0, 0]);
         silent.block.address(1).open().expect("the same memory").call(0);
-        let why = silent.round(READY + 1, &mut |_| {}).expect_err("no call").to_string();
+        let why = silent.round(READY + 1, &mut ()).expect_err("no call").to_string();
         says(&why, ["no call came back in ", " s: worker 0 waits for service 0 (call 1)"]);
         let mut late = group([SLEEP, SLEEP], 60, [0, 0]).until(Instant::now());
-        assert_eq!(late.round(READY + 1, &mut |_| {}), Err(WorkerError::TimeLimit));
+        assert_eq!(late.round(READY + 1, &mut ()), Err(WorkerError::TimeLimit));
     }
 
     #[test]

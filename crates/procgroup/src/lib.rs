@@ -16,7 +16,7 @@ pub mod role;
 pub mod watchdog;
 
 pub use block::{BlockLayout, SharedBlock, SlotAddress, SlotTotals, WorkerSlot};
-pub use group::{Member, ProcessGroup, READY, SERVING, WorkerError};
+pub use group::{Member, Onlooker, ProcessGroup, READY, SERVING, WorkerError};
 pub use process::{OnEnd, Streams, WorkerProcess};
 pub use role::{COMMAND, Role, RoleEntry};
 pub use watchdog::Watchdog;
