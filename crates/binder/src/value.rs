@@ -1,91 +1,285 @@
-//! Types of the arguments and results of an [`interface!`](crate::interface): how each is written and read.
-//! Not here: the bytes themselves (`ipc::binder`).
+//! Types of the arguments and results of an [`interface!`](crate::interface), and of the fields of a
+//! [`parcelable!`](crate::parcelable!): how each is written and read.
+//! Not here: arrays (`array`), null (`nullable`), descriptors (`descriptor`), the bytes themselves (`ipc::binder`).
 //! Facts: AIDL's types and their layout in a parcel, Android's `Parcel.cpp`.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+mod array;
+mod descriptor;
+mod nullable;
+#[cfg(test)]
+mod tests;
 
 use ipc::StatusCode;
 use ipc::binder::{Parcel, Reader};
 
+pub use descriptor::ParcelFileDescriptor;
+
 use crate::Binder;
 
-/// A type that an interface's methods may have as argument or result. With AIDL's names: `bool`, `i8` (`byte`), `u16`
-/// (`char`), `i32` (`int`), `i64` (`long`), `f32` (`float`), `f64` (`double`), [`String`], [`Binder`] (`IBinder`), [`OwnedFd`]
-/// (`FileDescriptor`); `Option` of a string, a binder or bytes (`@nullable`); `Vec` of a bool, number, string or binder
-/// (`T[]`), where `Vec<u8>` is `byte[]`.
-pub trait Value: Sized {
+/// A type that an interface's methods may have as argument or result:
+///
+/// | AIDL | here |
+/// |---|---|
+/// | `boolean`, `byte`, `char`, `int`, `long`, `float`, `double` | `bool`, `i8`, `u16`, `i32`, `i64`, `f32`, `f64` |
+/// | `String` | [`String`] |
+/// | `IBinder` | [`Binder`] |
+/// | an interface | its module's `Client` |
+/// | `ParcelFileDescriptor`, `FileDescriptor` | [`ParcelFileDescriptor`], [`OwnedFd`](std::os::fd::OwnedFd) |
+/// | a parcelable, a union, an enum | what [`parcelable!`](crate::parcelable!), [`union!`](crate::union), [`enumeration!`](crate::enumeration) make |
+/// | `T[]`, `List<T>`; `byte[]` | `Vec<T>`; `Vec<u8>` |
+/// | `T[N]` | `[T; N]` |
+/// | `@nullable T` | `Option<T>` |
+/// | `@nullable T[]` of objects | `Option<Vec<Option<T>>>` |
+/// | `@nullable(heap=true) T` | `Option<Box<T>>` |
+///
+/// AIDL's maps exist for Java only.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument, a result or a field of AIDL",
+    label = "not one of AIDL's types",
+    note = "the table at `binder::Value` has the types: numbers, `bool`, `String`, `Vec<T>`, `[T; N]`, `Option<T>`, objects, descriptors",
+    note = "`binder::parcelable!` makes one of a structure; for a map pass a `Vec` of a parcelable with key and value"
+)]
+pub trait Value: Sized + 'static {
     /// The value as a caller gives it: borrowed where that saves a copy.
     type Given<'a>: Copy;
 
     /// Appends it.
     ///
     /// # Errors
-    /// `NO_MEMORY`: a descriptor cannot be duplicated.
+    /// `NO_MEMORY`: a descriptor cannot be duplicated. `UNEXPECTED_NULL`: a required field of a parcelable is `None`.
     fn write(given: Self::Given<'_>, parcel: &mut Parcel) -> Result<(), StatusCode>;
 
     /// Reads it.
     ///
     /// # Errors
-    /// It does not stand there: `NOT_ENOUGH_DATA`, `BAD_VALUE`, `BAD_TYPE`, `UNEXPECTED_NULL`.
+    /// It is not there: `NOT_ENOUGH_DATA`, `BAD_VALUE`, `BAD_TYPE`, `UNEXPECTED_NULL`.
     fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode>;
 
     /// The value as one that is given.
     fn given(&self) -> Self::Given<'_>;
 }
 
-/// Implements [`Value`]: the type, what is given, how that is written, how it is read, how it is given.
-macro_rules! values {
-    ($($ty:ty, $given:ty, |$parcel:ident, $value:ident| $write:expr, $read:ident, |$this:ident| $give:expr;)*) => {$(
-        impl Value for $ty {
-            type Given<'a> = $given;
+/// A [`Value`] that an array may hold.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the element of an AIDL array",
+    note = "numbers, strings, objects, parcelables, enums, descriptors, and options of these can; arrays of arrays cannot, but \
+            `[[T; N]; M]`"
+)]
+pub trait Element: Value {
+    /// Appends the length and the elements.
+    ///
+    /// # Errors
+    /// See [`Value::write`].
+    fn write_all(elements: &[Self], parcel: &mut Parcel) -> Result<(), StatusCode> {
+        parcel.write_length(elements.len());
+        elements.iter().try_for_each(|element| Self::write(element.given(), parcel))
+    }
 
-            fn write($value: Self::Given<'_>, $parcel: &mut Parcel) -> Result<(), StatusCode> {
-                $write;
+    /// Reads the length and the elements; `None` for null.
+    ///
+    /// # Errors
+    /// See [`Value::read`].
+    fn read_all(reader: &mut Reader<'_>) -> Result<Option<Vec<Self>>, StatusCode> {
+        reader.read_nullable_vec(Self::read)
+    }
+
+    /// Elements in place of a null array where none is allowed.
+    ///
+    /// # Errors
+    /// `UNEXPECTED_NULL`
+    fn in_place_of_null() -> Result<Vec<Self>, StatusCode> {
+        Err(StatusCode::UNEXPECTED_NULL)
+    }
+}
+
+/// A [`Value`] that may be null: AIDL's `@nullable`, here [`Option`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be null in AIDL",
+    note = "strings, objects, arrays, parcelables and `ParcelFileDescriptor`s can be null; numbers and enums cannot: pass a parcelable \
+            that holds one, an array of none or one, or a `bool` as well"
+)]
+pub trait Nullable: Value {
+    /// Appends the value, or null.
+    ///
+    /// # Errors
+    /// See [`Value::write`].
+    fn write_nullable(given: Option<Self::Given<'_>>, parcel: &mut Parcel) -> Result<(), StatusCode>;
+
+    /// Reads the value, or null.
+    ///
+    /// # Errors
+    /// See [`Value::read`].
+    fn read_nullable(reader: &mut Reader<'_>) -> Result<Option<Self>, StatusCode>;
+}
+
+/// A [`Value`] that an `out` argument may have: the service fills in what its caller passed by reference.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an `out` argument",
+    note = "arrays and parcelables can"
+)]
+pub trait Out: Value {
+    /// Appends what the service needs to know of it: the length of an array.
+    fn announce(&self, parcel: &mut Parcel) {
+        let _ = parcel;
+    }
+
+    /// Makes the value that the service gets.
+    ///
+    /// # Errors
+    /// `NO_MEMORY`: no reply could hold an array of this length.
+    fn prepare(reader: &mut Reader<'_>) -> Result<Self, StatusCode>;
+}
+
+/// Implements [`Value`] and [`Element`] for numbers: type, how it is written and read, and how an array of it is.
+macro_rules! numbers {
+    ($($ty:ty, $write:ident, $read:ident, $array:tt;)*) => {$(
+        impl Value for $ty {
+            type Given<'a> = Self;
+
+            #[inline]
+            fn write(given: Self, parcel: &mut Parcel) -> Result<(), StatusCode> {
+                parcel.$write(given);
                 Ok(())
             }
 
+            #[inline]
             fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
                 reader.$read()
             }
 
-            fn given(&self) -> Self::Given<'_> {
-                let $this = self;
-                $give
+            #[inline]
+            fn given(&self) -> Self {
+                *self
             }
         }
+
+        impl Element for $ty {
+            numbers! { @$array }
+        }
     )*};
+    (@packed) => {
+        fn write_all(elements: &[Self], parcel: &mut Parcel) -> Result<(), StatusCode> {
+            parcel.write_packed(elements);
+            Ok(())
+        }
+
+        fn read_all(reader: &mut Reader<'_>) -> Result<Option<Vec<Self>>, StatusCode> {
+            reader.read_packed_vec()
+        }
+    };
+    (@words) => {};
 }
 
-values! {
-    bool, bool, |parcel, value| parcel.write_bool(value), read_bool, |this| *this;
-    i8, i8, |parcel, value| parcel.write_i8(value), read_i8, |this| *this;
-    u16, u16, |parcel, value| parcel.write_char(value), read_char, |this| *this;
-    i32, i32, |parcel, value| parcel.write_i32(value), read_i32, |this| *this;
-    i64, i64, |parcel, value| parcel.write_i64(value), read_i64, |this| *this;
-    f32, f32, |parcel, value| parcel.write_f32(value), read_f32, |this| *this;
-    f64, f64, |parcel, value| parcel.write_f64(value), read_f64, |this| *this;
-    String, &'a str, |parcel, value| parcel.write_str(value), read_str, |this| this;
-    Binder, &'a Binder, |parcel, value| parcel.write_binder(value), read_binder, |this| this;
-    OwnedFd, BorrowedFd<'a>,
-        |parcel, value| parcel.write_fd(value.try_clone_to_owned().map_err(|_| StatusCode::NO_MEMORY)?),
-        read_fd, |this| this.as_fd();
-    Option<String>, Option<&'a str>, |parcel, value| parcel.write_nullable_str(value), read_nullable_str,
-        |this| this.as_deref();
-    Option<Binder>, Option<&'a Binder>, |parcel, value| parcel.write_nullable_binder(value), read_nullable_binder,
-        |this| this.as_ref();
-    Vec<bool>, &'a [bool], |parcel, value| parcel.write_bool_slice(value), read_bool_vec, |this| this;
-    Vec<i32>, &'a [i32], |parcel, value| parcel.write_i32_slice(value), read_i32_vec, |this| this;
-    Vec<i64>, &'a [i64], |parcel, value| parcel.write_i64_slice(value), read_i64_vec, |this| this;
-    Vec<f32>, &'a [f32], |parcel, value| parcel.write_f32_slice(value), read_f32_vec, |this| this;
-    Vec<f64>, &'a [f64], |parcel, value| parcel.write_f64_slice(value), read_f64_vec, |this| this;
-    Vec<String>, &'a [String], |parcel, value| parcel.write_str_slice(value), read_str_vec, |this| this;
+numbers! {
+    bool, write_bool, read_bool, words;
+    i8, write_i8, read_i8, packed;
+    u16, write_char, read_char, words;
+    i32, write_i32, read_i32, packed;
+    i64, write_i64, read_i64, packed;
+    f32, write_f32, read_f32, packed;
+    f64, write_f64, read_f64, packed;
+}
+
+/// A `byte` without a sign, for `byte[]`.
+impl Value for u8 {
+    type Given<'a> = Self;
+
+    fn write(given: Self, parcel: &mut Parcel) -> Result<(), StatusCode> {
+        i8::write(given.cast_signed(), parcel)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
+        i8::read(reader).map(i8::cast_unsigned)
+    }
+
+    fn given(&self) -> Self {
+        *self
+    }
+}
+
+impl Element for u8 {
+    fn write_all(elements: &[Self], parcel: &mut Parcel) -> Result<(), StatusCode> {
+        parcel.write_byte_slice(elements);
+        Ok(())
+    }
+
+    fn read_all(reader: &mut Reader<'_>) -> Result<Option<Vec<Self>>, StatusCode> {
+        Ok(reader.read_nullable_byte_slice()?.map(<[u8]>::to_vec))
+    }
+
+    /// libgbinder writes an empty array so.
+    fn in_place_of_null() -> Result<Vec<Self>, StatusCode> {
+        Ok(Vec::new())
+    }
+}
+
+impl Value for String {
+    type Given<'a> = &'a str;
+
+    #[inline]
+    fn write(given: &str, parcel: &mut Parcel) -> Result<(), StatusCode> {
+        parcel.write_str(given);
+        Ok(())
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
+        reader.read_str()
+    }
+
+    #[inline]
+    fn given(&self) -> &str {
+        self
+    }
+}
+
+impl Element for String {}
+
+impl Nullable for String {
+    fn write_nullable(given: Option<&str>, parcel: &mut Parcel) -> Result<(), StatusCode> {
+        parcel.write_nullable_str(given);
+        Ok(())
+    }
+
+    fn read_nullable(reader: &mut Reader<'_>) -> Result<Option<Self>, StatusCode> {
+        reader.read_nullable_str()
+    }
+}
+
+impl Value for Binder {
+    type Given<'a> = &'a Self;
+
+    fn write(given: &Self, parcel: &mut Parcel) -> Result<(), StatusCode> {
+        parcel.write_binder(given);
+        Ok(())
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
+        reader.read_binder()
+    }
+
+    fn given(&self) -> &Self {
+        self
+    }
+}
+
+impl Element for Binder {}
+
+impl Nullable for Binder {
+    fn write_nullable(given: Option<&Self>, parcel: &mut Parcel) -> Result<(), StatusCode> {
+        parcel.write_nullable_binder(given);
+        Ok(())
+    }
+
+    fn read_nullable(reader: &mut Reader<'_>) -> Result<Option<Self>, StatusCode> {
+        reader.read_nullable_binder()
+    }
 }
 
 /// No result.
 impl Value for () {
     type Given<'a> = ();
 
-    fn write(_given: (), _parcel: &mut Parcel) -> Result<(), StatusCode> {
+    fn write((): (), _parcel: &mut Parcel) -> Result<(), StatusCode> {
         Ok(())
     }
 
@@ -94,90 +288,4 @@ impl Value for () {
     }
 
     fn given(&self) {}
-}
-
-impl Value for Vec<u8> {
-    type Given<'a> = &'a [u8];
-
-    fn write(given: &[u8], parcel: &mut Parcel) -> Result<(), StatusCode> {
-        parcel.write_byte_slice(given);
-        Ok(())
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
-        reader.read_byte_slice().map(<[u8]>::to_vec)
-    }
-
-    fn given(&self) -> &[u8] {
-        self
-    }
-}
-
-impl Value for Option<Vec<u8>> {
-    type Given<'a> = Option<&'a [u8]>;
-
-    fn write(given: Option<&[u8]>, parcel: &mut Parcel) -> Result<(), StatusCode> {
-        parcel.write_nullable_byte_slice(given);
-        Ok(())
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
-        Ok(reader.read_nullable_byte_slice()?.map(<[u8]>::to_vec))
-    }
-
-    fn given(&self) -> Option<&[u8]> {
-        self.as_deref()
-    }
-}
-
-impl Value for Vec<Binder> {
-    type Given<'a> = &'a [Binder];
-
-    fn write(given: &[Binder], parcel: &mut Parcel) -> Result<(), StatusCode> {
-        parcel.write_slice(given, |parcel, binder| parcel.write_binder(binder));
-        Ok(())
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
-        reader.read_vec(Reader::read_binder)
-    }
-
-    fn given(&self) -> &[Binder] {
-        self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn there_and_back<T: Value>(value: &T) -> T {
-        let mut parcel = Parcel::new();
-        T::write(value.given(), &mut parcel).expect("written");
-        let mut reader = parcel.reader();
-        let read = T::read(&mut reader).expect("it stands there");
-        assert_eq!(reader.remaining(), 0, "all of it was read");
-        read
-    }
-
-    #[test]
-    fn values_come_back_as_they_were_given() {
-        macro_rules! same {
-            ($($value:expr),* $(,)?) => {$(assert_eq!(there_and_back(&$value), $value);)*};
-        }
-        same!(true, -5_i8, 0xd83d_u16, i32::MIN, i64::MAX, 1.5_f32, -0.1_f64, "näh".to_owned(), ());
-        same!(None::<String>, Some(String::new()), None::<Binder>, None::<Vec<u8>>, Some(vec![1_u8, 2, 3]));
-        same!(vec![true, false], vec![1_i32, -1], vec![1_i64 << 40], vec![0.5_f32], vec![f64::MAX]);
-        same!(vec![String::new(), "x".to_owned()], vec![9_u8; 5]);
-    }
-
-    #[test]
-    fn what_does_not_stand_there_is_an_error() {
-        let mut null = Parcel::new();
-        null.write_nullable_str(None);
-        assert_eq!(String::read(&mut null.reader()), Err(StatusCode::UNEXPECTED_NULL));
-        assert_eq!(Vec::<i64>::read(&mut null.reader()), Err(StatusCode::UNEXPECTED_NULL));
-        assert_eq!(i32::read(&mut Parcel::new().reader()), Err(StatusCode::NOT_ENOUGH_DATA));
-        assert!(OwnedFd::read(&mut null.reader()).is_err());
-    }
 }
