@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use binder::{Process, Services, Status};
 
@@ -14,7 +13,7 @@ const NAME: &str = "example.mortal";
 
 binder::interface! {
     mod mortal = "example.IMortal" {
-        oneway fn die();
+        oneway die();
     }
 }
 
@@ -31,33 +30,23 @@ fn service(process: &Process) -> Outcome {
 }
 
 fn client(process: &Process) -> Outcome {
-    let services = Services::wait(process, PATIENCE)?;
-    let mortal = services.get(NAME)?;
-    let proxy = mortal.proxy().ok_or("the service is in this very process")?;
+    let mortal = mortal::Client::find(process, NAME)?;
     let (tell, told) = channel();
     // Called once, by a thread of the pool; taken back when the link is dropped.
-    let link = proxy.link_to_death(move || {
+    let link = mortal.as_binder().on_death(move || {
         let name = std::thread::current().name().unwrap_or("?").to_owned();
         // The receiver may have given up.
         let _ = tell.send(name);
     })?;
     println!("client: killing the service");
-    mortal::Client::from(mortal.clone()).die()?;
+    mortal.die()?;
     let thread = told.recv_timeout(PATIENCE)?;
     println!("client: told of its death by thread {thread}");
     drop(link);
 
-    let Err(error) = mortal.ping() else { return Err("a dead service answered".into()) };
+    let Err(error) = mortal.as_binder().ping() else { return Err("a dead service answered".into()) };
     println!("client: {error}");
-    ensure(error.is_dead(), "another error")?;
-    // The manager heard it as well.
-    let end = std::time::Instant::now() + PATIENCE;
-    while services.check(NAME)?.is_some() {
-        ensure(std::time::Instant::now() < end, "the manager still knows it")?;
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    println!("client: the service manager has forgotten it");
-    Ok(())
+    ensure(error.is_dead(), "another error")
 }
 
 fn main() -> ExitCode {

@@ -34,7 +34,6 @@ impl Object for Echo {
 }
 
 fn service(process: &Process) -> Outcome {
-    // From now on the manager holds the object, and the pool's threads serve it.
     Services::wait(process, PATIENCE)?.add(NAME, &process.publish(Echo))?;
     println!("service: {NAME} is registered by process {}", std::process::id());
     Ok(())
@@ -47,12 +46,10 @@ fn client(process: &Process) -> Outcome {
         let mut request = echo.request(DESCRIPTOR);
         request.write_byte_slice(text.as_bytes());
         let reply = echo.call(ECHO, request)?;
-        // Borrowed from the receiving area until the reply is dropped.
         let bytes = reply.reader().read_byte_slice()?;
         println!("client: sent {text:?}, got {:?}", String::from_utf8_lossy(bytes));
         ensure(bytes == text.as_bytes(), "something else came back")?;
     }
-    // Another method number is refused by the service, in AIDL's own words.
     let refused = echo.call(99, echo.request(DESCRIPTOR));
     println!("client: method 99: {}", refused.as_ref().err().map_or("answered?".into(), ToString::to_string));
     ensure(refused.is_err(), "method 99 exists")

@@ -23,7 +23,6 @@ binder::interface! {
     }
 }
 
-/// The service.
 struct Pipes;
 
 impl pipes::Service for Pipes {
@@ -41,7 +40,7 @@ fn service(process: &Process) -> Outcome {
 }
 
 fn client(process: &Process) -> Outcome {
-    let pipes = pipes::Client::from(Services::wait(process, PATIENCE)?.get(NAME)?);
+    let pipes = pipes::Client::find(process, NAME)?;
     let (mut here, there) = UnixStream::pair()?;
     pipes.write_to(there.as_fd(), "written by the service")?;
     drop(there);
@@ -50,7 +49,6 @@ fn client(process: &Process) -> Outcome {
     here.read_to_string(&mut text)?;
     println!("client: read {text:?} from the other end");
     ensure(text == "written by the service", "something else was written")?;
-
     let mut name = String::new();
     File::from(pipes.open_self()?).read_to_string(&mut name)?;
     println!("client: the file that the service opened says {:?}", name.trim());

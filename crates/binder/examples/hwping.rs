@@ -34,7 +34,6 @@ impl Object for Ping {
 }
 
 fn service(process: &Process) -> Outcome {
-    // The manager asks the object for its interfaces and registers it under each.
     Ok(Services::wait(process, PATIENCE)?.add("default", &process.publish_hidl(Ping))?)
 }
 
@@ -45,7 +44,6 @@ fn client(process: &Process) -> Outcome {
     for size in [4, 65536] {
         let bytes = vec![7; size];
         let mut request = ping.request(INTERFACE);
-        // Borrowed, not copied: the driver reads it here.
         request.write_vec(&bytes);
         let start = Instant::now();
         let reply = ping.call(PING, request)?;

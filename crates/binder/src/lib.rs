@@ -5,7 +5,10 @@
 //! - [`ServiceManager`], [`Services`]: names for objects.
 //! - [`hwbinder`]: the same for HIDL.
 //!
-//! - [`interface!`], [`Value`]: an interface's two sides from its methods.
+//! - [`interface!`], [`Value`]: an interface's two sides from its methods; [`Caller`]: who called a method.
+//! - [`parcelable!`], [`union!`], [`enumeration!`]: AIDL's structures, unions and enums; [`errors!`]: a service's
+//!   own error numbers.
+//! - With the feature `tokio`, interfaces have an `AsyncClient` and an `AsyncService`, too.
 //! - [`Registration`]: a service that is registered again when the service manager comes back.
 //!
 //! Not here: the runtime itself (`ipc`), the drivers (`backend`).
@@ -18,7 +21,7 @@
 //! The service:
 //!
 //! ```no_run
-//! use binder::{Process, ProcessOptions, Registration, Status};
+//! use binder::{Process, ProcessOptions, Status};
 //!
 //! binder::interface! {
 //!     mod echo = "example.IEcho" {
@@ -36,7 +39,7 @@
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let process = Process::open(&binder::find("auto", "binder")?, ProcessOptions::default())?;
-//!     let _kept = Registration::of_binder(&process, "echo", &process.publish(echo::Served(Echo)))?;
+//!     let _kept = echo::Client::register(&process, "echo", Echo)?;
 //!     Ok(process.join_thread_pool()?)
 //! }
 //! ```
@@ -44,7 +47,7 @@
 //! The client, with the same interface:
 //!
 //! ```no_run
-//! use binder::{Process, ProcessOptions, Services};
+//! use binder::{Process, ProcessOptions};
 //!
 //! binder::interface! {
 //!     mod echo = "example.IEcho" {
@@ -54,17 +57,27 @@
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let process = Process::open(&binder::find("auto", "binder")?, ProcessOptions::default())?;
-//!     let echo = echo::Client::from(Services::of(&process)?.get("echo")?);
+//!     let echo = echo::Client::find(&process, "echo")?;
 //!     println!("{}", echo.echo("hello")?);
 //!     Ok(())
 //! }
 //! ```
 //!
+//! [`guide`] shows the rest, one page from the first service to its test.
+//!
 //! [`Object`] is what the macro writes: implement it where arguments are to be read in place.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "tokio")]
+pub mod asynchronous;
+mod enumeration;
+mod errors;
+#[doc = include_str!("guide.md")]
+pub mod guide {}
 mod interface;
-mod value;
+
+pub mod structure;
+pub mod value;
 
 use std::error::Error;
 
@@ -72,12 +85,28 @@ use backend::locate::{self, Device, Driver, Wanted};
 
 pub use backend::{AnyConnection, AnyContext};
 pub use ipc::binder::manager::{ServiceManager, Services};
-pub use ipc::binder::{CallError, Incoming, Object, Parcel, Reader, Reply, Stability, Status};
-pub use ipc::{
-    Binder, DeathLink, Node, NodeOptions, ProcessOptions, Proxy, Refusal, Registration, Release, StatusCode,
-    Taken, TransactError, hwbinder,
+pub use ipc::binder::{
+    CallError, Exception, ExceptionKind, Incoming, Object, Parcel, Reader, Reply, ShellCommand, Stability,
+    Status,
 };
-pub use value::Value;
+pub use ipc::{
+    Binder, Caller, DeathLink, Node, NodeOptions, ProcessOptions, Proxy, Refusal, Registration, Release,
+    StatusCode, Taken, TransactError, hwbinder,
+};
+pub use structure::Parcelable;
+pub use value::{ParcelFileDescriptor, Value};
+
+#[cfg(feature = "tokio")]
+#[doc(hidden)]
+pub use tokio;
+
+/// Without the feature `tokio`, interfaces have no async half.
+#[cfg(not(feature = "tokio"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __asynchronous {
+    ($($rest:tt)*) => {};
+}
 
 /// A process of a context of either driver.
 pub type Process = ipc::Process<AnyConnection>;
@@ -134,8 +163,10 @@ mod tests {
             error.is_dead() && remedy.starts_with("binderperf servicemanager --driver embedded"),
             "{remedy}"
         );
-        let absent =
-            CallError::NoService { name: "echo".to_owned(), waited: std::time::Duration::from_secs(5) };
-        assert!(absent.to_string().starts_with("nobody serves echo: not registered within 5s"), "{absent}");
+        let remedy = "binderperf services list".to_owned();
+        let waited = std::time::Duration::from_secs(5);
+        let absent = CallError::NoService { name: "echo".to_owned(), waited, remedy }.to_string();
+        assert!(absent.starts_with("nobody serves echo: not registered within 5s"), "{absent}");
+        assert!(absent.ends_with("see `binderperf services list`"), "{absent}");
     }
 }
