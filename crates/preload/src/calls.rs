@@ -6,14 +6,13 @@
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::path::Path;
 use std::sync::Arc;
 
 use driver::connection::Connection;
-use embedded::{OwnNumbers, device_path};
+use embedded::OwnNumbers;
 use sys::errno::{EEXIST, EINVAL, EMFILE, ENOTDIR, EPERM};
 
-use crate::file::OpenFile;
+use crate::file::{OpenFile, Place};
 use crate::table::{self, Mapped};
 use crate::watches::{self, Watch};
 use crate::{members, owner};
@@ -22,20 +21,12 @@ fn errno<T>(number: i32) -> io::Result<T> {
     Err(io::Error::from_raw_os_error(number))
 }
 
-/// Opens the device that a path names, with flags of `open(2)`; `None` if it names no device.
-pub fn open(path: &[u8], flags: i32) -> Option<io::Result<RawFd>> {
-    if !device_path::may_be_device(path) || flags & libc::O_PATH != 0 {
-        return None;
-    }
-    Some(open_named(None, &device_path::device(path)?, flags))
-}
-
-/// Opens the device of a name, in a directory or in the user's own, with flags of `open(2)`.
+/// Opens a device, with flags of `open(2)`.
 ///
 /// # Errors
-/// `ENOTDIR`, `EEXIST`: flags that no device has. `EIO`: the driver cannot be reached; why is told on standard error. `EMFILE`,
+/// `ENOTDIR`, `EEXIST`: flags that no device has. `EIO`: the driver cannot be reached, with the reason on standard error. `EMFILE`,
 /// `ENFILE`.
-pub fn open_named(directory: Option<&Path>, name: &str, flags: i32) -> io::Result<RawFd> {
+pub fn open(device: &Place<'_>, flags: i32) -> io::Result<RawFd> {
     if flags & libc::O_DIRECTORY != 0 {
         return errno(ENOTDIR);
     }
@@ -43,9 +34,9 @@ pub fn open_named(directory: Option<&Path>, name: &str, flags: i32) -> io::Resul
     if flags & create == create {
         return errno(EEXIST);
     }
-    // What stands for a device here stands for nothing in another process.
+    // A number that is a device here names nothing in another process.
     let own = OwnNumbers { is_bound: table::has };
-    let file = OpenFile::open(directory, name, flags & libc::O_NONBLOCK != 0, own)?;
+    let file = OpenFile::open(device, flags, own)?;
     let number = sys::descriptor::placeholder(flags)?;
     enter(number, file)
 }
@@ -116,6 +107,15 @@ pub fn duplicated(old: RawFd, new: RawFd) -> io::Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// The flags of an open file, whose stand-in has these.
+#[must_use]
+pub fn flags(fd: RawFd, of_stand_in: i32) -> i32 {
+    let Some(file) = table::find(fd) else { return of_stand_in };
+    let flags = of_stand_in & !libc::O_ACCMODE | file.access();
+    table::release(file);
+    flags
 }
 
 /// After the flags of an open file were set.

@@ -1,6 +1,7 @@
 //! Context behind a device's name: where its broker's directory is, and with which settings.
 
 use std::env;
+use std::path::PathBuf;
 
 use embedded::{EmbeddedContext, Settings};
 
@@ -15,6 +16,14 @@ pub fn named(name: &str) -> Result<EmbeddedContext, String> {
         None => Ok(EmbeddedContext::named(name, Settings::default())),
         Some(address) => beside(&address.to_string_lossy(), name),
     }
+}
+
+/// The directory of the program's contexts.
+///
+/// # Errors
+/// See [`named`].
+pub fn directory() -> Result<PathBuf, String> {
+    Ok(named("binder")?.directory().to_owned())
 }
 
 /// The context of a name in the directory of another one.

@@ -4,20 +4,39 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use driver::connection::{Connection, Context, OpenOptions};
-use embedded::{EmbeddedConnection, EmbeddedContext, OwnNumbers, Settings};
+use embedded::{EmbeddedConnection, EmbeddedContext, OwnNumbers, Settings, device_path};
 use sys::errno::{EINVAL, EIO};
 
 use crate::context;
+
+/// A device to be opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'p> {
+    /// The directory of its context; `None` for that of the program's devices.
+    pub directory: Option<&'p Path>,
+    /// The context's name.
+    pub name: &'p str,
+    /// Its path without links.
+    pub path: &'p str,
+}
 
 /// An open device.
 #[derive(Debug)]
 pub struct OpenFile {
     opener: u32,
     connection: EmbeddedConnection,
+    /// See [`Place`].
+    directory: Option<PathBuf>,
+    name: String,
+    path: String,
+    /// The file that is looked at in its place.
+    stand_in: PathBuf,
+    /// `O_RDWR` and the like.
+    access: i32,
 }
 
 thread_local! {
@@ -25,39 +44,62 @@ thread_local! {
     static DESCRIPTORS: RefCell<Vec<(Weak<OpenFile>, OwnedFd)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Says on standard error why the program meets an error that the kernel's driver has not.
+pub(crate) fn say(why: std::fmt::Arguments<'_>) {
+    eprintln!("libbinderperf: {why}");
+}
+
 impl OpenFile {
-    /// Opens the device of a name: of the user's context, or in a directory. `own`: which numbers stand for devices.
+    /// Opens the device of a context, with flags of `open(2)`. `own`: which numbers stand for devices.
     ///
     /// # Errors
-    /// `EIO`; why is told on standard error.
-    pub fn open(
-        directory: Option<&Path>,
-        name: &str,
-        nonblocking: bool,
-        own: OwnNumbers,
-    ) -> io::Result<Arc<Self>> {
-        let told = |why: &dyn std::fmt::Display| {
-            eprintln!("libbinderperf: cannot open the context {name}: {why}");
+    /// `EIO`, with the reason on standard error.
+    pub fn open(device: &Place<'_>, flags: i32, own: OwnNumbers) -> io::Result<Arc<Self>> {
+        let Place { directory, name, path } = *device;
+        let failed = |why: &dyn std::fmt::Display| {
+            say(format_args!("cannot open the context {name}: {why}"));
             io::Error::from_raw_os_error(EIO)
         };
         // A broker inside this process would end with it.
         if !embedded::start::finds_program() {
-            return Err(told(
+            return Err(failed(
                 &"no program binderperf is along $PATH: put it there, or set BINDERPERF_BROKER to it",
             ));
         }
         let context = match directory {
-            None => context::named(name).map_err(|why| told(&why))?,
+            None => context::named(name).map_err(|why| failed(&why))?,
             Some(directory) => EmbeddedContext::at(directory, name, Settings::default()),
         };
-        let connection =
-            context.open(OpenOptions { map_size: 0, nonblocking }).map_err(|error| told(&error))?;
+        let options = OpenOptions { map_size: 0, nonblocking: flags & libc::O_NONBLOCK != 0 };
+        let connection = context.open(options).map_err(|error| failed(&error))?;
         connection.install_descriptors(own);
-        Ok(Arc::new(Self { opener: std::process::id(), connection }))
+        // It opens without a file to look at, too.
+        let stand_in = device_path::shown(context.directory(), name).unwrap_or_default();
+        let (directory, name, path) = (directory.map(Path::to_owned), name.to_owned(), path.to_owned());
+        let (opener, access) = (std::process::id(), flags & libc::O_ACCMODE);
+        Ok(Arc::new(Self { opener, connection, directory, name, path, stand_in, access }))
     }
 
-    /// Whether the process that opened the device is a parent of this one: the connection is not this process's. Asks the
-    /// kernel, because a child that the C library did not make (`clone(2)`) is told of by nobody.
+    /// The device, to be opened once more.
+    #[must_use]
+    pub fn place(&self) -> Place<'_> {
+        Place { directory: self.directory.as_deref(), name: &self.name, path: &self.path }
+    }
+
+    /// The file that is looked at in its place.
+    #[must_use]
+    pub fn stand_in(&self) -> &Path {
+        &self.stand_in
+    }
+
+    /// The way of access that it was opened for, `O_RDWR` and the like.
+    #[must_use]
+    pub fn access(&self) -> i32 {
+        self.access
+    }
+
+    /// True if the process that opened the device is a parent of this one: the connection is not this process's. Asks the
+    /// kernel, because nobody reports a child that the C library did not make (`clone(2)`).
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         self.opener != std::process::id()
@@ -87,8 +129,8 @@ impl OpenFile {
         }
     }
 
-    /// The calling thread's descriptor for polling, which shows what is there at this moment; it stays open at least until the thread's next call of this method or
-    /// of [`Self::forget_descriptor`].
+    /// The calling thread's descriptor for polling, which shows what is there at this moment; it stays open at least until the
+    /// thread's next call of this method or of [`Self::forget_descriptor`].
     ///
     /// # Errors
     /// `EINVAL`: another process opened the device. `EMFILE`, `ENFILE`, `EAGAIN`.

@@ -11,6 +11,7 @@ use embedded::device_path;
 use sys::errno::EINVAL;
 
 use crate::exports::outcome;
+use crate::file::Place;
 use crate::{calls, table};
 
 /// Returns the version of the library, as text.
@@ -86,5 +87,7 @@ unsafe fn text<'t>(text: *const c_char) -> io::Result<&'t [u8]> {
 fn open(directory: Option<&Path>, name: &[u8], flags: c_int) -> io::Result<c_int> {
     let name =
         std::str::from_utf8(name).ok().filter(|name| device_path::is_name(name)).ok_or_else(invalid)?;
-    calls::open_named(directory, name, flags & (libc::O_CLOEXEC | libc::O_NONBLOCK))
+    let path = format!("/dev/binderfs/{name}");
+    let device = Place { directory, name, path: &path };
+    calls::open(&device, libc::O_RDWR | flags & (libc::O_CLOEXEC | libc::O_NONBLOCK))
 }

@@ -38,6 +38,24 @@ impl Next {
     }
 }
 
+/// Result of a function of the C library.
+pub(crate) trait Outcome: Copy + PartialEq {
+    /// The result of a call that failed.
+    const FAILED: Self;
+}
+
+impl Outcome for c_int {
+    const FAILED: Self = -1;
+}
+
+impl Outcome for isize {
+    const FAILED: Self = -1;
+}
+
+impl Outcome for *mut c_void {
+    const FAILED: Self = std::ptr::null_mut();
+}
+
 /// Declares functions of the C library: the name, its parameters, the result.
 macro_rules! next {
     ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {$(
@@ -55,7 +73,7 @@ macro_rules! next {
             let address = NEXT.get();
             if address.is_null() {
                 set_errno(libc::ENOSYS);
-                return -1;
+                return Outcome::FAILED;
             }
             // SAFETY: the C library's function of this name has this type; a variadic one takes integers and pointers
             // in the same registers on the targets of this library.
@@ -71,6 +89,45 @@ next! {
     open64(path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
     openat(folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
     openat64(folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    stat(path: *const c_char, found: *mut c_void) -> c_int;
+    stat64(path: *const c_char, found: *mut c_void) -> c_int;
+    lstat(path: *const c_char, found: *mut c_void) -> c_int;
+    lstat64(path: *const c_char, found: *mut c_void) -> c_int;
+    fstat(fd: c_int, found: *mut c_void) -> c_int;
+    fstat64(fd: c_int, found: *mut c_void) -> c_int;
+    fstatat(folder: c_int, path: *const c_char, found: *mut c_void, flags: c_int) -> c_int;
+    fstatat64(folder: c_int, path: *const c_char, found: *mut c_void, flags: c_int) -> c_int;
+    __xstat(version: c_int, path: *const c_char, found: *mut c_void) -> c_int;
+    __xstat64(version: c_int, path: *const c_char, found: *mut c_void) -> c_int;
+    __lxstat(version: c_int, path: *const c_char, found: *mut c_void) -> c_int;
+    __lxstat64(version: c_int, path: *const c_char, found: *mut c_void) -> c_int;
+    __fxstat(version: c_int, fd: c_int, found: *mut c_void) -> c_int;
+    __fxstat64(version: c_int, fd: c_int, found: *mut c_void) -> c_int;
+    __fxstatat(version: c_int, folder: c_int, path: *const c_char, found: *mut c_void, flags: c_int) -> c_int;
+    __fxstatat64(version: c_int, folder: c_int, path: *const c_char, found: *mut c_void, flags: c_int) -> c_int;
+    statx(folder: c_int, path: *const c_char, flags: c_int, mask: c_uint, found: *mut c_void) -> c_int;
+    access(path: *const c_char, mode: c_int) -> c_int;
+    eaccess(path: *const c_char, mode: c_int) -> c_int;
+    euidaccess(path: *const c_char, mode: c_int) -> c_int;
+    faccessat(folder: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int;
+    opendir(path: *const c_char) -> *mut c_void;
+    scandir(path: *const c_char, list: *mut c_void, filter: *const c_void, order: *const c_void) -> c_int;
+    scandir64(path: *const c_char, list: *mut c_void, filter: *const c_void, order: *const c_void) -> c_int;
+    chdir(path: *const c_char) -> c_int;
+    getxattr(path: *const c_char, name: *const c_char, value: *mut c_void, room: size_t) -> isize;
+    lgetxattr(path: *const c_char, name: *const c_char, value: *mut c_void, room: size_t) -> isize;
+    listxattr(path: *const c_char, list: *mut c_char, room: size_t) -> isize;
+    llistxattr(path: *const c_char, list: *mut c_char, room: size_t) -> isize;
+    readlink(path: *const c_char, target: *mut c_char, room: size_t) -> isize;
+    readlinkat(folder: c_int, path: *const c_char, target: *mut c_char, room: size_t) -> isize;
+    realpath(path: *const c_char, place: *mut c_char) -> *mut c_void;
+    __realpath_chk(path: *const c_char, place: *mut c_char, room: size_t) -> *mut c_void;
+    fopen(path: *const c_char, mode: *const c_char) -> *mut c_void;
+    fopen64(path: *const c_char, mode: *const c_char) -> *mut c_void;
+    fdopen(fd: c_int, mode: *const c_char) -> *mut c_void;
+    freopen(path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void;
+    freopen64(path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void;
+    fclose(stream: *mut c_void) -> c_int;
     close(fd: c_int) -> c_int;
     close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
     ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int;

@@ -13,7 +13,7 @@ pub fn owner() -> u32 {
     OWNER.load(Ordering::Relaxed)
 }
 
-/// Whether the tables are the calling process's, and no child of `vfork` calls.
+/// True if the tables are the calling process's, and no child of `vfork` calls.
 #[must_use]
 pub fn is_own() -> bool {
     owner() == std::process::id()

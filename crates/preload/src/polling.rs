@@ -51,7 +51,7 @@ thread_local! {
     static WAITS: RefCell<Vec<Replaced>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether a list names a device.
+/// True if a list names a device.
 #[must_use]
 pub fn has_device(list: &[libc::pollfd]) -> bool {
     list.iter().any(|entry| table::has(entry.fd))

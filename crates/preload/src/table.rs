@@ -1,6 +1,6 @@
 //! Descriptors and mappings of this process that belong to open devices.
 //!
-//! Whether a descriptor is in the table is looked up without a lock: nearly all calls are about others.
+//! No lock is needed to see that a descriptor is not in the table: nearly all calls are about such.
 //!
 //! A forked child has a copy of the table, whose devices are its parent's. A child of `vfork` shares the table with its
 //! parent, and not the descriptors: it changes nothing here.
@@ -53,14 +53,14 @@ pub(crate) fn write() -> RwLockWriteGuard<'static, Table> {
     TABLE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a descriptor names a device.
+/// True if a descriptor names a device.
 #[must_use]
 #[inline]
 pub fn has(fd: RawFd) -> bool {
     MEMBERS.has(fd)
 }
 
-/// Whether anything is mapped.
+/// True if anything is mapped.
 #[must_use]
 #[inline]
 pub(crate) fn has_mapped() -> bool {
@@ -92,7 +92,7 @@ impl Table {
         self.files.range(range).map(|(fd, _)| *fd).collect()
     }
 
-    /// Whether a descriptor or a mapping belongs to a device. Threads that used it when their process forked are not in
+    /// True if a descriptor or a mapping belongs to a device. Threads that used it when their process forked are not in
     /// the child, and their references do not count.
     fn names(&self, file: &Arc<OpenFile>) -> bool {
         let mut known = self.files.values().chain(self.mapped.iter().map(|mapped| &mapped.file));

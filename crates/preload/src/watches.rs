@@ -76,7 +76,7 @@ impl Watches {
     }
 }
 
-/// Whether a descriptor is a set with a device in it, or was one.
+/// True if a descriptor is a set with a device in it, or was one.
 #[must_use]
 pub(crate) fn has(set: RawFd) -> bool {
     SETS.has(set)

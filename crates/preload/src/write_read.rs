@@ -76,7 +76,7 @@ fn exchange(
     result
 }
 
-/// Copies the commands that are left; whether all of them are there. If not, as many pages of them as there are.
+/// Copies the commands that are left, and returns true if all of them are there; if not, as many pages of them as there are.
 fn copy_in(argument: &WriteRead, commands: &mut Vec<u8>) -> bool {
     let left = argument.write_size.saturating_sub(argument.write_consumed).min(MOST as u64);
     let from = argument.write_buffer.wrapping_add(argument.write_consumed);
