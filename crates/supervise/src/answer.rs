@@ -1,28 +1,27 @@
-//! Answers to what supervised threads ask: devices are opened, mapped, copied, waited for and used here; everything
-//! else goes on in the kernel.
-//! Not here: ioctls (`ioctl`), which calls ask (`rules`), the threads that answer (`worker`).
+//! Answers to what supervised threads ask: devices are mapped, copied, waited for and used here; everything else goes on in
+//! the kernel.
+//! Not here: calls with a path (`paths`), ioctls (`ioctl`), which calls ask (`rules`), the threads that answer (`worker`).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use driver::OpenOptions;
-use embedded::{EmbeddedConnection, EmbeddedContext, Settings, device_path};
+use embedded::Settings;
+use embedded::device_path::{Found, Paths};
 use sys::call;
-use sys::errno::{ECONNREFUSED, EINVAL, EMFILE, EPERM};
+use sys::errno::{EBADF, EINVAL, EMFILE, EPERM};
 use sys::notification::{Notification, Place};
-use sys::other_process::{self, OtherProcess};
+use sys::other_process::OtherProcess;
 
 use crate::Report;
-use crate::calls::{Calls, Current, Program};
+use crate::calls::{Calls, Current};
 use crate::device::Device;
-use crate::ioctl::{Caller, End, Kept};
+use crate::ioctl::{Caller, End, Given, Kept};
+use crate::path_only::PathOnly;
 use crate::procfs;
 use crate::registry::Registry;
-use crate::rules::{Copied, Flags, Question, Wait, question};
+use crate::rules::{Copied, Look, Question, Wait, question};
 
-/// Longest path of a device, in bytes.
-const PATH_MAX: usize = 300;
 /// Most descriptors of one wait that are looked at.
 const WAITS_MAX: u64 = 1024;
 /// Looks for a mapping that its thread is about to make, and the pause between them.
@@ -34,7 +33,9 @@ const PAUSE: std::time::Duration = std::time::Duration::from_micros(50);
 pub(crate) struct Supervisor {
     pub(crate) calls: Arc<Calls>,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) path_only: PathOnly,
     pub(crate) directory: std::path::PathBuf,
+    pub(crate) paths: Paths,
     pub(crate) settings: Settings,
     pub(crate) report: Report,
 }
@@ -48,18 +49,32 @@ pub(crate) struct Asker {
     waits_for: Vec<Arc<Device>>,
     /// Returns that it missed, and of which device.
     kept: Option<(Arc<Device>, Kept)>,
+    /// Returns that it got by its last ioctl, unless the answer was lost.
+    given: Option<Given>,
     /// The call that a signal took it out of.
     left: Option<Notification>,
+    /// Number of its last call.
+    last: Option<u64>,
 }
 
 impl Asker {
     pub(crate) fn new(thread: i32) -> Self {
-        Self { thread, process: None, waits_for: Vec::new(), kept: None, left: None }
+        Self { thread, process: None, waits_for: Vec::new(), kept: None, given: None, left: None, last: None }
     }
 
-    /// Whether nothing would be lost without it.
+    /// True if nothing would be lost without it.
     pub(crate) fn is_idle(&self) -> bool {
         self.kept.is_none() && self.waits_for.is_empty()
+    }
+
+    /// True if a call was made before the last one: it was received by a thread that was held up, and its own has left it.
+    fn is_past(&mut self, id: u64) -> bool {
+        // The kernel counts on from a random number.
+        let is_past = self.last.is_some_and(|last| id.wrapping_sub(last) > u64::MAX / 2);
+        if !is_past {
+            self.last = Some(id);
+        }
+        is_past
     }
 
     /// Its process, as of this call: a number may be another's by now.
@@ -71,7 +86,7 @@ impl Asker {
             return Ok(process.clone());
         }
         // What was kept was for a thread that is gone.
-        (self.kept, self.left) = (None, None);
+        (self.kept, self.given, self.left) = (None, None, None);
         self.waits_for.clear();
         let process = Arc::new(OtherProcess::open(procfs::process_of(self.thread)?)?);
         self.process = Some(process.clone());
@@ -79,30 +94,27 @@ impl Asker {
     }
 }
 
-fn errno_of(error: &io::Error) -> i32 {
+pub(crate) fn errno_of(error: &io::Error) -> i32 {
     sys::errno::number(error).unwrap_or(EINVAL)
 }
 
 impl Supervisor {
-    /// Whether a call is none of ours, as can be told at once.
+    /// True if a call is none of ours, as can be told at once.
     pub(crate) fn is_foreign(&self, asked: &Notification) -> bool {
         match question(asked) {
             None => true,
-            Some(Question::Open { path, .. }) => self.device_path(asked.thread, path).is_none(),
-            Some(_) => self.registry.is_empty(),
+            Some(Question::Open { folder, path, .. }) => self.is_machines(asked.thread, folder, path),
+            Some(Question::Look(Look { folder, path: Some(path), .. })) => {
+                self.is_machines(asked.thread, folder, path)
+            }
+            Some(Question::Ioctl { request, .. }) if request == abi::codes::ioctl::CTL_ADD => false,
+            Some(_) => !self.is_any_open(),
         }
     }
 
-    fn device_path(&self, thread: i32, path: u64) -> Option<String> {
-        let mut bytes = [0; PATH_MAX];
-        let count = other_process::read_some(thread as u32, path, &mut bytes).ok()?;
-        let path = bytes[..count].split(|byte| *byte == 0).next()?;
-        device_path::device(path)
-    }
-
-    /// Whether a call is under way that a signal may take its thread out of, or a mapping.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.calls.any() || self.registry.any_unsettled()
+    /// True if a program may have a descriptor of ours.
+    pub(crate) fn is_any_open(&self) -> bool {
+        !self.registry.is_empty() || !self.path_only.is_empty()
     }
 
     /// A thread asks no more, for a while or for good.
@@ -113,6 +125,9 @@ impl Supervisor {
     /// Answers a call.
     pub(crate) fn answer(&self, asker: &mut Asker, asked: &Notification) {
         let id = asked.id;
+        if asker.is_past(id) {
+            return;
+        }
         let process = asker.process();
         for device in asker.waits_for.drain(..) {
             device.end_wait(asker.thread);
@@ -125,7 +140,11 @@ impl Supervisor {
         let current = Current { id, process: process.clone(), exchange: None, waits_here: false };
         self.calls.set(asker.thread, current);
         match question {
-            Question::Open { path, flags } => self.open(asker, &process, id, (path, flags)),
+            Question::Open { folder, path, flags } => {
+                self.open(asker.thread, &process, id, (folder, path, flags));
+            }
+            Question::Look(look) => self.look(asker.thread, &process, id, look),
+            Question::Flags { number } => self.flags(&process, id, number),
             Question::Map { number, size, protection } => {
                 self.map(asker, &process, id, (number, size, protection));
             }
@@ -146,56 +165,17 @@ impl Supervisor {
         self.calls.end(asker.thread);
     }
 
-    fn go_on(&self, id: u64) {
+    pub(crate) fn go_on(&self, id: u64) {
         // A thread that has left its call needs no answer; so in all of these.
         let _ = self.calls.listener.go_on(id);
     }
 
-    fn refuse(&self, id: u64, errno: i32) {
+    pub(crate) fn refuse(&self, id: u64, errno: i32) {
         let _ = self.calls.listener.answer(id, Err(errno));
     }
 
-    fn open(&self, asker: &Asker, process: &Arc<OtherProcess>, id: u64, (path, flags): (u64, Flags)) {
-        let flags = match flags {
-            Flags::Here(flags) => flags,
-            Flags::At(address) => {
-                let mut bytes = [0; 8];
-                if process.read(address, &mut bytes).is_err() {
-                    return self.go_on(id);
-                }
-                u64::from_ne_bytes(bytes)
-            }
-        };
-        let Some(name) = self.device_path(asker.thread, path) else { return self.go_on(id) };
-        let is_set = |flag: i32| flags & flag as u64 != 0;
-        match self.open_device(asker.thread, process, &name) {
-            Ok(device) => match self.registry.add_end(&device, is_set(call::O_NONBLOCK)) {
-                Ok(end) => self.give(id, end, Place { number: None, close_on_exec: is_set(call::O_CLOEXEC) }),
-                Err(error) => self.refuse(id, errno_of(&error)),
-            },
-            Err(why) => {
-                (self.report)(&why);
-                self.refuse(id, ECONNREFUSED);
-            }
-        }
-    }
-
-    fn open_device(
-        &self,
-        thread: i32,
-        process: &Arc<OtherProcess>,
-        name: &str,
-    ) -> Result<Arc<Device>, String> {
-        let context = EmbeddedContext::at(&self.directory, name, self.settings);
-        let program = Program::new(process.clone(), self.calls.clone());
-        let program = Arc::new(program.map_err(|error| sys::errno::describe(&error))?);
-        let options = OpenOptions { map_size: 0, nonblocking: false };
-        let connection = EmbeddedConnection::open_for(&context, options, program.clone(), thread);
-        Ok(Arc::new(Device::new(connection.map_err(|error| error.to_string())?, program)))
-    }
-
     /// Answers with a descriptor.
-    fn give(&self, id: u64, end: OwnedFd, place: Place) {
+    pub(crate) fn give(&self, id: u64, end: OwnedFd, place: Place) {
         // A signal in the middle would answer without the descriptor.
         let _signals = sys::held_signals::HeldSignals::hold();
         match self.calls.listener.answer_with(id, end.as_fd(), place) {
@@ -205,9 +185,26 @@ impl Supervisor {
         }
     }
 
-    fn device(&self, process: &OtherProcess, number: i32) -> Option<(Arc<Device>, OwnedFd)> {
+    pub(crate) fn device(&self, process: &OtherProcess, number: i32) -> Option<(Arc<Device>, OwnedFd)> {
         let fd = process.descriptor(number).ok()?;
         Some((self.registry.find(fd.as_fd())?, fd))
+    }
+
+    /// The path of a descriptor that may only be looked at.
+    pub(crate) fn path_only(&self, process: &OtherProcess, number: i32) -> Option<Found> {
+        self.path_only.find(process.descriptor(number).ok()?.as_fd())
+    }
+
+    fn flags(&self, process: &OtherProcess, id: u64, number: i32) {
+        let Some((device, fd)) = self.device(process, number) else {
+            return match self.path_only(process, number) {
+                Some(_) => _ = self.calls.listener.answer(id, Ok(call::O_PATH.into())),
+                None => self.go_on(id),
+            };
+        };
+        let nonblocking = sys::descriptor::is_nonblocking(fd.as_fd()).unwrap_or(false);
+        let flags = device.opened.access | if nonblocking { call::O_NONBLOCK } else { 0 };
+        let _ = self.calls.listener.answer(id, Ok(flags.into()));
     }
 
     fn copy(&self, process: &OtherProcess, id: u64, number: i32, to: Copied) {
@@ -290,7 +287,14 @@ impl Supervisor {
             }
         };
         let mut found: Vec<Arc<Device>> = Vec::new();
-        for (device, _) in numbers.into_iter().filter_map(|number| self.device(process, number)) {
+        let of_number = |number| match self.device(process, number) {
+            Some((device, _)) => vec![device],
+            None if procfs::is_epoll(process.pid(), number) => {
+                self.registry.of_inodes(&procfs::waited_for(process.pid(), number))
+            }
+            None => Vec::new(),
+        };
+        for device in numbers.into_iter().flat_map(of_number) {
             if !found.iter().any(|other| Arc::ptr_eq(other, &device)) {
                 found.push(device);
             }
@@ -305,7 +309,13 @@ impl Supervisor {
         asked: &Notification,
         (number, request, argument): (i32, u32, u64),
     ) {
-        let Some((device, fd)) = self.device(process, number) else { return self.go_on(asked.id) };
+        let Some((device, fd)) = self.device(process, number) else {
+            return match request {
+                _ if self.path_only(process, number).is_some() => self.refuse(asked.id, EBADF),
+                abi::codes::ioctl::CTL_ADD => self.add_device(process, asked.id, (number, argument)),
+                _ => self.go_on(asked.id),
+            };
+        };
         // The kernel begins a call again that a signal took its thread out of; the driver ends it (contract WR-06).
         let again = asker
             .left
@@ -314,6 +324,7 @@ impl Supervisor {
         if again {
             return self.refuse(asked.id, sys::errno::EINTR);
         }
+        let given = asker.given.take();
         let nonblocking = sys::descriptor::is_nonblocking(fd.as_fd()).unwrap_or(false);
         // A copy that stayed would hide the program's close.
         drop(fd);
@@ -335,17 +346,29 @@ impl Supervisor {
                     Kept::default()
                 }
             };
-            let ended = caller.exchange(argument, &mut kept);
+            let ended = caller.exchange(argument, &mut kept, given);
             if !kept.is_empty() {
                 asker.kept = Some((device.clone(), kept));
             }
             match ended {
-                End::Answered => {}
+                End::Answered(given) => asker.given = given,
                 End::Refused(errno) => self.refuse(asked.id, errno),
                 End::Abandoned => asker.left = Some(*asked),
             }
         } else {
             let _ = self.calls.listener.answer(asked.id, caller.request(request, argument));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_made_before_another_is_past() {
+        let mut asker = Asker::new(1);
+        let past: Vec<_> = [u64::MAX - 1, 0, u64::MAX, 1].map(|id| asker.is_past(id)).into();
+        assert_eq!(past, [false, false, true, false]);
     }
 }

@@ -58,7 +58,7 @@ impl Calls {
         self.lock().insert(thread, current);
     }
 
-    /// Whether the driver works for a thread.
+    /// The driver begins or ends its work for a thread.
     pub(crate) fn set_waiting(&self, thread: i32, waits: bool) {
         if let Some(current) = self.lock().get_mut(&thread) {
             current.waits_here = waits;
@@ -68,6 +68,15 @@ impl Calls {
     /// A thread's call is over.
     pub(crate) fn end(&self, thread: i32) {
         self.lock().remove(&thread);
+    }
+
+    /// Copies bytes into the memory of a process while its thread waits in call `id`. Afterwards other things may be there, and the
+    /// process's number may be another one's.
+    pub(crate) fn write(&self, id: u64, process: &OtherProcess, to: u64, bytes: &[u8]) -> io::Result<()> {
+        match self.listener.is_valid(id) {
+            true => process.write(to, bytes),
+            false => Err(io::Error::from_raw_os_error(sys::errno::ESRCH)),
+        }
     }
 
     fn of(&self, thread: i32) -> io::Result<Current> {
@@ -81,9 +90,14 @@ impl Calls {
         self.lock().iter().filter(|(_, current)| left(current)).for_each(|(thread, _)| each(*thread));
     }
 
-    /// Whether any call is under way.
+    /// True if any call is under way.
     pub(crate) fn any(&self) -> bool {
         !self.lock().is_empty()
+    }
+
+    /// True if the driver works for any call.
+    pub(crate) fn any_waits_here(&self) -> bool {
+        self.lock().values().any(|current| current.waits_here)
     }
 }
 
@@ -165,11 +179,39 @@ impl embedded::Program for Program {
             return;
         };
         let count = before + consumed as u64;
-        // A structure that cannot be written is reported when the call ends.
+        // Also if a signal has taken the thread out of its call: it must not give the same commands again. A structure that
+        // cannot be written is reported when the call ends.
         let _ = process.write(address + offset_of!(WriteRead, write_consumed) as u64, &count.to_ne_bytes());
     }
 
     fn waits(&self, thread: i32) -> bool {
         self.calls.of(thread).is_ok_and(|current| self.calls.listener.is_valid(current.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use needs::{Need, need};
+    use std::process::{Command, Stdio};
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use sys::seccomp::{self, Asks};
+
+    #[test]
+    fn memory_is_written_only_while_the_call_waits() {
+        need!(seccomp::obstacle().map_or(Ok(()), |why| Err(Need::Supervision.lacks(why))));
+        let rules = [(sys::call::OPENAT, Asks::Always)];
+        let mut command = Command::new("true");
+        command.stderr(Stdio::null());
+        let (mut child, listener) = seccomp::spawn(command, &rules).expect("started");
+        let asked = listener.receive().expect("it opens its libraries");
+        let calls = Calls::new(listener, IsDevice(Box::new(|_| false)));
+        let (memory, own) = (AtomicU64::new(0), OtherProcess::open(std::process::id()).expect("it lives"));
+        let write = |value: u64| calls.write(asked.id, &own, memory.as_ptr() as u64, &value.to_ne_bytes());
+        write(1).expect("it waits");
+        calls.listener.go_on(asked.id).expect("it waits");
+        assert_eq!(write(2).expect_err("it goes on").raw_os_error(), Some(sys::errno::ESRCH));
+        assert_eq!(memory.load(Ordering::SeqCst), 1);
+        child.kill().and_then(|()| child.wait()).expect("ours");
     }
 }

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driver::Connection;
+use embedded::device_path::Found;
 use embedded::{Area, EmbeddedConnection};
 use sys::errno::{EBUSY, EINVAL};
 use sys::file_key::FileKey;
@@ -29,9 +30,28 @@ use crate::rules;
 pub(crate) struct Device {
     pub(crate) connection: EmbeddedConnection,
     pub(crate) program: Arc<Program>,
+    pub(crate) opened: Opened,
     state: Mutex<State>,
     /// No descriptor of it is left.
     closed: AtomicBool,
+}
+
+/// The path and the way in which a device was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    /// The context's name.
+    pub(crate) name: String,
+    /// The path without links.
+    pub(crate) path: String,
+    /// `O_RDWR` and the like.
+    pub(crate) access: i32,
+}
+
+impl Opened {
+    /// The file of the driver's that it was.
+    pub(crate) fn found(&self) -> Found {
+        Found::Device { path: self.path.clone(), name: self.name.clone() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -117,8 +137,8 @@ struct UnderWay {
 }
 
 impl Device {
-    pub(crate) fn new(connection: EmbeddedConnection, program: Arc<Program>) -> Self {
-        Self { connection, program, state: Mutex::default(), closed: AtomicBool::new(false) }
+    pub(crate) fn new(connection: EmbeddedConnection, program: Arc<Program>, opened: Opened) -> Self {
+        Self { connection, program, opened, state: Mutex::default(), closed: AtomicBool::new(false) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -143,7 +163,7 @@ impl Device {
         Ok(reader.into())
     }
 
-    /// Whether the program's `mmap` is under way.
+    /// True if the program's `mmap` is under way.
     pub(crate) fn is_mapping(&self) -> bool {
         matches!(self.lock().mapping, Mapping::UnderWay(_))
     }
@@ -159,7 +179,7 @@ impl Device {
         let _ = self.connection.wake_readers();
     }
 
-    /// Whether no descriptor is left.
+    /// True if no descriptor is left.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -262,7 +282,7 @@ impl Device {
     }
 
     /// Puts the pipe back, once the `mmap` is over: `thread` of the program, or of its child, waits in call `id`.
-    /// Whether this call ended it.
+    /// True if this call ended it.
     pub(crate) fn settle(
         &self,
         listener: &Listener,
@@ -288,7 +308,7 @@ impl Device {
         true
     }
 
-    /// Gives up an `mmap` under way of a program that is gone. Whether this call ended it.
+    /// Gives up an `mmap` under way of a program that is gone; true if this call ended it.
     pub(crate) fn forget_mapping_of_dead(&self) -> bool {
         let mut state = self.lock();
         let gone = !self.program.process().is_alive();

@@ -26,11 +26,11 @@ fn errno_of(error: &io::Error) -> i32 {
     sys::errno::number(error).unwrap_or(sys::errno::EIO)
 }
 
-/// How an exchange ends.
+/// End of an exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is answered.
-    Answered,
+    /// It is answered, perhaps with returns.
+    Answered(Option<Given>),
     /// It is to be answered with this errno; nothing was done.
     Refused(i32),
     /// A signal took the thread out of it: nothing is to be answered.
@@ -47,9 +47,23 @@ impl Kept {
         self.0.splice(0..0, returns.iter().copied());
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// Returns that a thread was given. The kernel drops an answer, and calls it sent, if a signal has just taken the thread
+/// out of its call: then the thread asks again with the structure as the answer left it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    argument: u64,
+    structure: [u8; size_of::<WriteRead>()],
+}
+
+impl Given {
+    fn new(argument: u64, structure: WriteRead) -> Self {
+        Self { argument, structure: zerocopy::transmute!(structure) }
     }
 }
 
@@ -128,9 +142,13 @@ impl Caller<'_> {
         Ok(0)
     }
 
-    /// Carries out a `BINDER_WRITE_READ`, and answers it.
-    pub(crate) fn exchange(&self, argument: u64, kept: &mut Kept) -> End {
+    /// Carries out a `BINDER_WRITE_READ`, and answers it. `given`: what the thread got by its ioctl before.
+    pub(crate) fn exchange(&self, argument: u64, kept: &mut Kept, given: Option<Given>) -> End {
         let Ok(asked) = self.get::<WriteRead>(argument) else { return End::Refused(EFAULT) };
+        if given == Some(Given::new(argument, asked)) {
+            let answered = self.calls.listener.answer(self.id, Ok(0));
+            return End::Answered(given.filter(|_| answered.is_err()));
+        }
         let mut now = asked;
         let at = asked.read_consumed;
         let room = asked.read_size.saturating_sub(at).min(PART);
@@ -165,7 +183,7 @@ impl Caller<'_> {
             }
             return End::Abandoned;
         }
-        End::Answered
+        End::Answered((answer.is_ok() && !new.is_empty()).then(|| Given::new(argument, now)))
     }
 
     /// The driver works for the thread from now on.

@@ -2,9 +2,10 @@
 //! too. A program is started under a seccomp filter; what it asks of `/dev/binder` and its like is answered here, and
 //! so for all its descendants. Everything else goes on in the kernel.
 //!
-//! - [`rules`]: the system calls that ask. [`worker`]: threads that answer. [`answer`]: the answers; [`ioctl`]: those to
-//!   ioctls. [`device`]: an open device; [`registry`]: all of them. [`calls`]: what the driver needs of a program.
-//!   [`procfs`]: facts about processes.
+//! - [`rules`]: the system calls that ask. [`receiver`]: the thread that receives them. [`worker`]: threads that answer. [`answer`]: the answers; [`paths`]: those to
+//!   calls with a path; [`ioctl`]: to ioctls. [`device`]: an open device; [`registry`]: all of them; [`path_only`]: those
+//!   that may only be looked at. [`calls`]: what the driver needs of a program.
+//!   [`procfs`]: facts about processes. [`program`]: which programs could have a library preloaded.
 //!
 //! Signals: the filter does not ask for `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`. With it, no handler would run while a
 //! thread reads, and a read may last for ever. Without it the kernel takes the thread out of its call, as the driver
@@ -18,7 +19,11 @@ mod answer;
 mod calls;
 mod device;
 mod ioctl;
+mod path_only;
+mod paths;
 mod procfs;
+pub mod program;
+mod receiver;
 mod registry;
 mod rules;
 mod worker;
@@ -29,15 +34,17 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use embedded::device_path::Paths;
 use embedded::{EmbeddedContext, Settings};
 use sys::interrupt::Interrupter;
-use sys::notification::Listener;
 use sys::other_process::OtherProcess;
 
 use answer::Supervisor;
 use calls::{Calls, IsDevice};
+use path_only::PathOnly;
+use receiver::Receiver;
 use registry::Registry;
 use worker::Workers;
 
@@ -51,6 +58,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// The driver's options.
     pub settings: Settings,
+    /// Paths that are devices, too: `PATH=NAME`, with a colon between two.
+    pub rules: String,
     /// Receives reports.
     pub report: Report,
 }
@@ -62,7 +71,7 @@ impl Options {
         let settings = Settings::default();
         let directory =
             directory.unwrap_or_else(|| EmbeddedContext::named("binder", settings).directory().to_owned());
-        Self { directory, settings, report }
+        Self { directory, settings, rules: String::new(), report }
     }
 }
 
@@ -103,13 +112,16 @@ impl From<io::Error> for SuperviseError {
     }
 }
 
-/// Number of the listener in the epoll set, and of the program.
+/// Number of the listener in the epoll set, of the program, and of the receiver's news.
 const LISTENER: u64 = 0;
 const PROGRAM: u64 = 1;
+const NEWS: u64 = 2;
 /// Pause between attempts to end calls of programs that are gone.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Pause in ms between looks for calls that signals took their threads out of.
-const SWEEP_MS: i32 = 20;
+/// Pause between looks for calls that signals took their threads out of, and for a receiver that is held up.
+const TICK: Duration = Duration::from_millis(20);
+/// Time for the last calls to end that do not wait for the driver. A file system may hold them up for ever.
+const LAST_CALLS: Duration = Duration::from_secs(1);
 
 /// Runs a program and serves it and its descendants until the last of them has ended. Returns the program's status.
 /// Call it on a thread that lives as long: the program is killed when that thread ends.
@@ -148,6 +160,9 @@ pub fn run(mut command: Command, options: Options) -> Result<ExitStatus, Supervi
                 .to_owned(),
         ));
     }
+    // Another process's paths are looked up from there.
+    let directory = std::path::absolute(&options.directory)?;
+    let paths = Paths::new(&directory, &options.rules).map_err(SuperviseError::Unable)?;
     let registry = Arc::new(Registry::new()?);
     // The devices in the registry know their calls.
     let devices = Arc::downgrade(&registry);
@@ -155,11 +170,13 @@ pub fn run(mut command: Command, options: Options) -> Result<ExitStatus, Supervi
     let supervisor = Arc::new(Supervisor {
         calls: Arc::new(Calls::new(listener, is_device)),
         registry,
-        directory: options.directory,
+        path_only: PathOnly::default(),
+        paths,
+        directory,
         settings: options.settings,
         report: options.report,
     });
-    serve(child, &supervisor, &Workers::new(supervisor.clone(), interrupter))
+    serve(child, &supervisor, interrupter)
 }
 
 /// Ends a program that cannot be served.
@@ -169,16 +186,22 @@ fn end_of(mut child: Child) {
     let _ = child.wait();
 }
 
-fn serve(mut child: Child, supervisor: &Supervisor, workers: &Workers) -> Result<ExitStatus, SuperviseError> {
+fn serve(
+    mut child: Child,
+    supervisor: &Arc<Supervisor>,
+    interrupter: Interrupter,
+) -> Result<ExitStatus, SuperviseError> {
+    let workers = Arc::new(Workers::new(supervisor.clone(), interrupter));
+    let mut receiver = Receiver::start(supervisor, &workers)?;
     let (epoll, listener) = (supervisor.registry.epoll(), &supervisor.calls.listener);
-    epoll.add(listener.as_fd(), LISTENER)?;
+    epoll.add_for_end(listener.as_fd(), LISTENER)?;
+    epoll.add_for_news(receiver.news(), NEWS)?;
     let process = OtherProcess::open(child.id())?;
     epoll.add(process.as_fd(), PROGRAM)?;
-    let (mut ready, mut status, mut told) = (Vec::new(), None, false);
+    let (mut ready, mut status, mut told, mut ticked) = (Vec::new(), None, false, Instant::now());
     loop {
-        // What was received just now is under way a moment later.
-        let timeout = if supervisor.is_busy() || !ready.is_empty() { SWEEP_MS } else { -1 };
-        match epoll.wait(&mut ready, timeout) {
+        let rests = receiver.lets_rest() && !supervisor.registry.any_unsettled();
+        match epoll.wait(&mut ready, if rests { -1 } else { TICK.as_millis() as i32 }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => other?,
         }
@@ -188,14 +211,16 @@ fn serve(mut child: Child, supervisor: &Supervisor, workers: &Workers) -> Result
         }
         for number in &ready {
             match *number {
-                LISTENER if !receive(listener, supervisor, workers)? => {
-                    end(supervisor, workers);
+                // No program is left that could make a call.
+                LISTENER => {
+                    receiver.end(interrupter);
+                    end(supervisor, &workers);
                     return Ok(match status {
                         Some(status) => status,
                         None => child.wait()?,
                     });
                 }
-                LISTENER => {}
+                NEWS => {}
                 PROGRAM => {
                     // Kernels before 6.11 let the listener hang up only after this.
                     status = child.try_wait()?;
@@ -204,7 +229,9 @@ fn serve(mut child: Child, supervisor: &Supervisor, workers: &Workers) -> Result
                 other => supervisor.registry.changed(other),
             }
         }
-        if ready.is_empty() {
+        if ticked.elapsed() >= TICK {
+            ticked = Instant::now();
+            receiver = receiver.tick()?;
             workers.sweep();
             supervisor.registry.settle(device::Device::forget_mapping_of_dead);
         }
@@ -214,28 +241,11 @@ fn serve(mut child: Child, supervisor: &Supervisor, workers: &Workers) -> Result
 /// Ends what is under way for programs that are gone.
 fn end(supervisor: &Supervisor, workers: &Workers) {
     supervisor.registry.clear();
-    while supervisor.calls.any() {
+    let (begun, calls) = (Instant::now(), &supervisor.calls);
+    while calls.any_waits_here() || calls.any() && begun.elapsed() < LAST_CALLS {
         workers.sweep();
         std::thread::sleep(PAUSE);
     }
-}
-
-/// Receives a call; false if no program is left that could make one.
-fn receive(listener: &Listener, supervisor: &Supervisor, workers: &Workers) -> io::Result<bool> {
-    let seen = sys::seqpacket::poll(listener.as_fd(), 0)?;
-    if !seen.readable {
-        return Ok(!seen.hung_up);
-    }
-    match listener.receive() {
-        Ok(asked) if supervisor.is_foreign(&asked) => {
-            // A thread that has left its call needs no answer.
-            let _ = listener.go_on(asked.id);
-        }
-        Ok(asked) => workers.ask(asked),
-        Err(error) if matches!(error.raw_os_error(), Some(sys::errno::ENOENT | sys::errno::EINTR)) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(true)
 }
 
 /// The file that a program's name stands for, as `execvp` finds it.

@@ -32,20 +32,44 @@ fn mapping_in(maps: &str, inode: u64) -> Option<u64> {
     })
 }
 
-/// Inodes of the files in an epoll instance.
+/// Most epoll instances inside of each other, as in the kernel.
+const NESTED: u32 = 5;
+
+/// Inodes of the files in an epoll instance, and in those inside of it.
 pub(crate) fn waited_for(process: u32, epoll: i32) -> Vec<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{epoll}")).unwrap_or_default();
-    inodes_in(&text)
+    let mut found = Vec::new();
+    let mut instances = vec![epoll];
+    for _ in 0..NESTED {
+        let inside: Vec<_> = instances.iter().flat_map(|number| entries_of(process, *number)).collect();
+        found.extend(inside.iter().map(|(_, inode)| *inode));
+        instances = inside
+            .into_iter()
+            .map(|(number, _)| number)
+            .filter(|number| is_epoll(process, *number))
+            .collect();
+    }
+    found
 }
 
-/// `tfd:        5 events:       19 data:                5  pos:0 ino:2af1 sdev:f`
-fn inodes_in(text: &str) -> Vec<u64> {
-    let inode = |line: &str| {
-        let word =
-            line.strip_prefix("tfd:")?.split_whitespace().find_map(|word| word.strip_prefix("ino:"))?;
-        u64::from_str_radix(word, 16).ok()
+/// True if a descriptor is an epoll instance.
+pub(crate) fn is_epoll(process: u32, number: i32) -> bool {
+    let name = fs::read_link(format!("/proc/{process}/fd/{number}"));
+    name.is_ok_and(|name| name.as_os_str() == "anon_inode:[eventpoll]")
+}
+
+fn entries_of(process: u32, epoll: i32) -> Vec<(i32, u64)> {
+    entries_in(&fs::read_to_string(format!("/proc/{process}/fdinfo/{epoll}")).unwrap_or_default())
+}
+
+/// Number and inode of each: `tfd:        5 events:       19 data:                5  pos:0 ino:2af1 sdev:f`
+fn entries_in(text: &str) -> Vec<(i32, u64)> {
+    let entry = |line: &str| {
+        let mut words = line.strip_prefix("tfd:")?.split_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let inode = words.find_map(|word| word.strip_prefix("ino:"))?;
+        Some((number, u64::from_str_radix(inode, 16).ok()?))
     };
-    text.lines().filter_map(inode).collect()
+    text.lines().filter_map(entry).collect()
 }
 
 /// The system call that a thread sleeps in; `None` if it runs, or may not be looked at.
@@ -54,12 +78,12 @@ pub(crate) fn sleeps_in(thread: i32) -> Option<sys::call::Number> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether a process has a thread of this number.
+/// True if a process has a thread of this number.
 pub(crate) fn has_thread(process: u32, thread: i32) -> bool {
     std::path::Path::new(&format!("/proc/{process}/task/{thread}")).exists()
 }
 
-/// Whether a descriptor is closed on exec.
+/// True if a descriptor is closed on exec.
 pub(crate) fn closes_on_exec(process: u32, number: i32) -> bool {
     let text = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -85,8 +109,8 @@ mod tests {
     #[test]
     fn the_files_of_an_epoll_instance_are_found() {
         let text = "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data:  5  pos:0 ino:2af1 sdev:f\n";
-        assert_eq!(inodes_in(text), [0x2af1]);
-        assert_eq!(inodes_in(""), []);
+        assert_eq!(entries_in(text), [(5, 0x2af1)]);
+        assert_eq!(entries_in(""), []);
     }
 
     #[test]

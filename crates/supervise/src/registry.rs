@@ -52,7 +52,7 @@ impl Registry {
         &self.epoll
     }
 
-    /// Whether no device is open.
+    /// True if no device is open.
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.by_file).is_empty()
     }
@@ -100,7 +100,7 @@ impl Registry {
         self.unsettled.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a device's `mmap` is under way.
+    /// True if a device's `mmap` is under way.
     pub(crate) fn any_unsettled(&self) -> bool {
         self.unsettled.load(Ordering::Relaxed) > 0
     }

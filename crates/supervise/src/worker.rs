@@ -2,6 +2,7 @@
 //! Not here: the answers (`answer`).
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,28 +22,42 @@ struct Worker {
     thread: Option<ThreadId>,
 }
 
-type ByThread = Arc<Mutex<HashMap<i32, Worker>>>;
+/// State that workers share.
+#[derive(Debug, Default)]
+struct Shared {
+    by_thread: Mutex<HashMap<i32, Worker>>,
+    /// Questions without an answer.
+    open: AtomicUsize,
+}
 
 /// All workers.
 #[derive(Debug)]
 pub(crate) struct Workers {
     supervisor: Arc<Supervisor>,
-    by_thread: ByThread,
+    shared: Arc<Shared>,
     interrupter: Interrupter,
 }
 
-fn lock(workers: &ByThread) -> MutexGuard<'_, HashMap<i32, Worker>> {
-    workers.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Worker>> {
+        self.by_thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Workers {
     pub(crate) fn new(supervisor: Arc<Supervisor>, interrupter: Interrupter) -> Self {
-        Self { supervisor, by_thread: ByThread::default(), interrupter }
+        Self { supervisor, shared: Arc::default(), interrupter }
+    }
+
+    /// True if a question has no answer yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.shared.open.load(Ordering::SeqCst) > 0
     }
 
     /// Has a question answered, after the earlier ones of its thread.
     pub(crate) fn ask(&self, asked: Notification) {
-        let mut workers = lock(&self.by_thread);
+        self.shared.open.fetch_add(1, Ordering::SeqCst);
+        let mut workers = self.shared.lock();
         if let Some(worker) = workers.get(&asked.thread) {
             // It cannot have ended: it leaves the map before.
             let _ = worker.questions.send(asked);
@@ -51,9 +66,9 @@ impl Workers {
             return self.interrupt_abandoned(Some(asked.thread));
         }
         let (questions, asked_for) = mpsc::channel();
-        let (supervisor, by_thread) = (self.supervisor.clone(), self.by_thread.clone());
+        let (supervisor, shared) = (self.supervisor.clone(), self.shared.clone());
         let thread = asked.thread;
-        let work = move || work(&supervisor, &by_thread, thread, &asked_for);
+        let work = move || work(&supervisor, &shared, thread, &asked_for);
         match std::thread::Builder::new().name("binder-answer".to_owned()).spawn(work) {
             Ok(_) => {
                 // The receiver lives in the new thread.
@@ -62,6 +77,7 @@ impl Workers {
             }
             Err(error) => {
                 drop(workers);
+                self.shared.open.fetch_sub(1, Ordering::SeqCst);
                 let why = sys::errno::describe(&error);
                 (self.supervisor.report)(&format!("no thread can be started to answer a call: {why}"));
                 let _ = self.supervisor.calls.listener.answer(asked.id, Err(sys::errno::EAGAIN));
@@ -71,7 +87,7 @@ impl Workers {
 
     /// Ends the calls under way that signals took their threads out of; all of them, or that of one thread.
     fn interrupt_abandoned(&self, only: Option<i32>) {
-        let workers = lock(&self.by_thread);
+        let workers = self.shared.lock();
         self.supervisor.calls.abandoned(|thread| {
             let worker = workers.get(&thread).and_then(|worker| worker.thread);
             if let Some(worker) = worker.filter(|_| only.is_none_or(|only| only == thread)) {
@@ -87,22 +103,26 @@ impl Workers {
     }
 }
 
-fn work(supervisor: &Supervisor, workers: &ByThread, thread: i32, questions: &Receiver<Notification>) {
-    if let Some(own) = lock(workers).get_mut(&thread) {
+fn work(supervisor: &Supervisor, shared: &Shared, thread: i32, questions: &Receiver<Notification>) {
+    if let Some(own) = shared.lock().get_mut(&thread) {
         own.thread = Some(ThreadId::current());
     }
     let mut asker = Asker::new(thread);
+    let answer = |asker: &mut Asker, asked| {
+        supervisor.answer(asker, &asked);
+        shared.open.fetch_sub(1, Ordering::SeqCst);
+    };
     loop {
         match questions.recv_timeout(IDLE) {
-            Ok(asked) => supervisor.answer(&mut asker, &asked),
+            Ok(asked) => answer(&mut asker, asked),
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
-                let mut all = lock(workers);
+                let mut all = shared.lock();
                 // What was asked since is in the channel: questions are sent under the lock.
                 match questions.try_recv() {
                     Ok(asked) => {
                         drop(all);
-                        supervisor.answer(&mut asker, &asked);
+                        answer(&mut asker, asked);
                     }
                     Err(_) if asker.is_idle() || !sys::other_process::exists(thread) => {
                         all.remove(&thread);

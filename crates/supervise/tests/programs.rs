@@ -2,7 +2,7 @@
 //! reaches the device by plain system calls.
 //! Not here: the driver's promises, which the conformance suite tests in the same way (`tests/cli`).
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -96,6 +96,19 @@ fn the_supervised_program() {
             connection.wake_readers().expect("a copy is closed");
             assert_eq!(reads.join().expect("it ends"), abi::codes::br::NOOP.to_ne_bytes());
         }
+        Ok("repeat") => {
+            let connection = open(4096);
+            let (ended, ends) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let (mut argument, mut room) = (WriteRead::default(), [0; 512]);
+                for _ in 0..2 {
+                    connection.device().write_read_from(&mut argument, &mut room).expect("an answer");
+                    ended.send(argument.read_consumed).expect("it is waited for");
+                }
+            });
+            let patience = std::time::Duration::from_secs(20);
+            assert_eq!([(); 2].map(|()| ends.recv_timeout(patience)), [Ok(4); 2]);
+        }
         Ok("storm") => {
             let connection = open(4096);
             let children: Vec<_> = (0..200).map(|_| Command::new("true").spawn().expect("true")).collect();
@@ -161,6 +174,14 @@ fn closing_a_copy_wakes_a_thread_that_waits() {
     assert!(status.success());
 }
 
+/// The repetition of a call whose answer the kernel dropped, because a signal came at that moment.
+#[test]
+fn an_answer_that_was_lost_is_given_again() {
+    let folder = PrivateFolder::new("repeat").expect("a folder");
+    let status = need!(run("repeat", folder.path()));
+    assert!(status.success());
+}
+
 #[test]
 fn a_storm_of_children_is_survived() {
     let folder = PrivateFolder::new("storm").expect("a folder");
@@ -213,4 +234,69 @@ fn the_status_is_the_programs() {
     let text = format!("(sleep 0.3; echo > {}) & exit 0", left.display());
     let status = supervise(shell(&text), folder.path()).expect("as before").expect("it runs");
     assert!(status.success() && left.exists());
+}
+
+/// Programs look for files of a file system that nobody serves: those calls wait until it is gone, and all others go on.
+const HANGS: &str = r#"
+    mkdir "$1/mount" && exec 3<>/dev/fuse || exit
+    mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none "$1/mount" || exit
+    : >"$1/mounted"
+    for one in 1 2 3; do
+        cat "$1/mount/$one" 3>&- &
+    done
+    sleep 0.3
+    for file in /etc /usr /proc/self/status; do
+        [ -e $file ] || exit 1
+    done
+    cat /proc/self/status >"$1/read" || exit 2
+    exec 3>&-
+    wait
+"#;
+
+#[test]
+fn a_file_system_that_hangs_stops_nobody_else() {
+    let folder = PrivateFolder::new("hangs").expect("a folder");
+    let mut command = Command::new("timeout");
+    // If all hang: the mount ends with the program that made it.
+    command.args(["-s", "KILL", "60", "unshare", "-m", "sh", "-c", HANGS, "sh"]).arg(folder.path());
+    command.stderr(Stdio::null());
+    let status = need!(supervise(command, folder.path())).expect("it runs");
+    need!(Need::Mount.met_if(folder.path().join("mounted").exists(), "no FUSE can be mounted"));
+    assert_eq!(status.code(), Some(0), "{status:?}");
+    assert!(folder.path().join("read").exists());
+}
+
+/// Mounts a file system that this shell alone could serve, in a namespace of its own, and lives on.
+const HANGS_OUTSIDE: &str = r#"
+    mkdir "$1/mount" && exec 3<>/dev/fuse || exit
+    mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none "$1/mount" || exit
+    : >"$1/mounted"
+    exec sleep 120
+"#;
+
+#[test]
+fn a_program_that_was_killed_while_its_files_hang_is_over() {
+    let folder = PrivateFolder::new("outside").expect("a folder");
+    let mut mounts = Command::new("unshare");
+    mounts.args(["-m", "sh", "-c", HANGS_OUTSIDE, "sh"]).arg(folder.path()).stderr(Stdio::null());
+    let mut mounts = mounts.spawn().expect("unshare");
+    while !folder.path().join("mounted").exists() && mounts.try_wait().expect("ours").is_none() {
+        std::thread::yield_now();
+    }
+    let mount = format!("/proc/{}/root{}/mount", mounts.id(), folder.path().display());
+    let opened = std::fs::OpenOptions::new().read(true).custom_flags(sys::call::O_PATH).open(mount);
+    let opened =
+        need!(opened.map_err(|error| Need::Mount.lacks(format_args!("no FUSE can be mounted: {error}"))));
+    let (ended, ends) = std::sync::mpsc::channel();
+    let own = folder.path().to_owned();
+    std::thread::spawn(move || {
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", "1", "cat", "/proc/self/fd/0/file"]).stdin(opened);
+        ended.send(supervise(command, &own)).expect("it is waited for");
+    });
+    let result = ends.recv_timeout(std::time::Duration::from_secs(30));
+    // Whatever hangs goes on now.
+    mounts.kill().and_then(|()| mounts.wait()).expect("ours");
+    let status = need!(result.expect("supervision ends with the program")).expect("it runs");
+    assert!(!status.success(), "{status:?}");
 }
