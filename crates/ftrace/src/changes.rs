@@ -132,7 +132,7 @@ impl Changes {
     /// The process that restores the files, if it is alive.
     #[must_use]
     pub fn keeper(&self) -> Option<Process> {
-        self.keeper.filter(Process::is_alive)
+        self.keeper.filter(|keeper| !keeper.has_ended())
     }
 
     /// Whether a later command restores the files.

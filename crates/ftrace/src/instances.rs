@@ -60,16 +60,16 @@ impl Recorder {
         Some(Self { process: Process::of_suffix(process)?, namespace })
     }
 
-    /// Whether the recorder of the instance in this folder still runs.
+    /// Whether the recorder of the instance in this folder still runs, as far as this process can tell.
     fn runs(&self, folder: &Path) -> bool {
         let visible = self.namespace.is_none() || self.namespace == own_namespace();
-        if visible && self.process.is_alive() {
+        if visible && !self.process.has_ended() {
             return true;
         }
         match File::open(folder).map(|folder| folder.try_lock_shared()) {
             Ok(Ok(())) => !visible && is_young(folder),
             Ok(Err(TryLockError::WouldBlock)) => true,
-            // Only the process can tell.
+            // A tracefs without locks, or one that may be listed only: the process can tell.
             Ok(Err(TryLockError::Error(_))) | Err(_) => !visible,
         }
     }

@@ -4,12 +4,14 @@
 //!
 //! - [`work`]: the command or time to record; [`pages`]: from the kernel into the file.
 //! - [`flight`]: the newest events only, saved whenever asked; [`calls`]: its events of the embedded driver.
+//! - [`live`]: events that are read while they come, and by whom they are kept.
 //! - [`perfetto`]: by Perfetto's recorder instead.
 //!
 //! A killed recorder leaves its instance; the program's next command removes it (`instances`).
 
 mod calls;
 pub mod flight;
+pub mod live;
 mod pages;
 pub mod perfetto;
 pub mod work;
@@ -142,7 +144,7 @@ pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, Trace
     let file = || draft.file().try_clone();
     let writer = file().and_then(|file| Writer::create(file, &head)).map_err(&output)?;
     let shared = Shared::new(writer, &plan.output).in_part(file().map_err(&output)?);
-    write_formats(&tracefs, &found.events, &shared);
+    shared.write(|writer| write_formats(&tracefs, &found.events, writer));
     observer.begins(&notes);
     let places = Places { marks, log };
     let taken = taken(plan, (&tracefs, buffer, &cpus), head, &shared, &places, observer);
@@ -257,11 +259,11 @@ fn enable(buffer: &Buffer, events: &[String]) -> Result<(), TraceError> {
 }
 
 /// Writes the formats of all recorded events. The reader reports missing formats.
-fn write_formats(tracefs: &Tracefs, events: &[String], shared: &Shared) {
+fn write_formats<W: Write>(tracefs: &Tracefs, events: &[String], writer: &mut Writer<W>) -> io::Result<()> {
     let root = tracefs.root().join("events");
     for (file, part) in [("header_page", TracefsText::HeaderPage), ("header_event", TracefsText::HeaderEvent)]
     {
-        write_text(&root.join(file), part, 0, shared);
+        write_text(&root.join(file), part, 0, writer)?;
     }
     // Events of `trace_marker` and of tracers.
     let own = std::fs::read_dir(root.join("ftrace")).into_iter().flatten().flatten();
@@ -269,15 +271,14 @@ fn write_formats(tracefs: &Tracefs, events: &[String], shared: &Shared) {
     for event in events.iter().cloned().chain(own) {
         let format = read_whole(&root.join(&event).join("format"));
         if let (Ok(format), Some((group, _))) = (format, event.split_once('/')) {
-            shared.write(|writer| writer.format(group, &format));
+            writer.format(group, &format)?;
         }
     }
+    Ok(())
 }
 
-fn write_text(path: &Path, part: TracefsText, cpu: u32, shared: &Shared) {
-    if let Ok(text) = read_whole(path) {
-        shared.write(|writer| writer.text(part, cpu, &text));
-    }
+fn write_text<W: Write>(path: &Path, part: TracefsText, cpu: u32, writer: &mut Writer<W>) -> io::Result<()> {
+    read_whole(path).map_or(Ok(()), |text| writer.text(part, cpu, &text))
 }
 
 /// Records while the work lasts; returns how it ended, and whether tracing was stopped earlier.
@@ -337,20 +338,28 @@ fn last(
 
 /// Writes names and counts, which are complete only at the end.
 fn write_end(tracefs: &Tracefs, buffer: &Buffer, cpus: &[u32], shared: &Shared) -> Vec<Counts> {
+    shared.write(|writer| write_names(tracefs, writer));
+    let count = |cpu: &u32| {
+        let stats = stats(buffer, *cpu);
+        shared.write(|writer| writer.text(TracefsText::Stats, *cpu, stats.as_bytes()));
+        Counts::read(*cpu, &stats, shared.bytes(Some(*cpu)))
+    };
+    cpus.iter().map(count).collect()
+}
+
+/// Writes the names of threads, their processes, and printed texts.
+fn write_names<W: Write>(tracefs: &Tracefs, writer: &mut Writer<W>) -> io::Result<()> {
     let texts = [
         ("saved_cmdlines", TracefsText::SavedCmdlines),
         ("saved_tgids", TracefsText::SavedTgids),
         ("printk_formats", TracefsText::PrintkFormats),
     ];
-    for (file, part) in texts {
-        write_text(&tracefs.root().join(file), part, 0, shared);
-    }
-    let count = |cpu: &u32| {
-        let stats = buffer.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default();
-        shared.write(|writer| writer.text(TracefsText::Stats, *cpu, stats.as_bytes()));
-        Counts::read(*cpu, &stats, shared.bytes(Some(*cpu)))
-    };
-    cpus.iter().map(count).collect()
+    texts.into_iter().try_for_each(|(file, part)| write_text(&tracefs.root().join(file), part, 0, writer))
+}
+
+/// Event counts of a CPU; empty if they cannot be read.
+fn stats(buffer: &Buffer, cpu: u32) -> String {
+    buffer.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default()
 }
 
 /// Removes the instance. A process that the command left behind may still have one of its files open.

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Possible mount points.
@@ -101,6 +102,12 @@ impl TraceError {
             _ => Self::Refused { tried, error },
         }
     }
+}
+
+/// Size in KB of the buffer of each of these CPUs, so that all together have `all_kb` and each is within `cpu_kb`.
+#[must_use]
+pub fn divided_kb(all_kb: u64, cpus: usize, cpu_kb: RangeInclusive<u64>) -> u64 {
+    (all_kb / cpus.max(1) as u64).clamp(*cpu_kb.start(), *cpu_kb.end())
 }
 
 /// Checks a size before it is set: the kernel would otherwise allocate all available memory.
@@ -357,6 +364,13 @@ mod tests {
             assert_eq!((in_use.as_str(), preferred), want);
         }
         assert!(buffer.write("no_such_knob", "1").is_err() && !buffer.has("no_such_knob"), "nothing is made");
+    }
+
+    #[test]
+    fn buffers_share_a_size_within_limits() {
+        for (cpus, kb) in [(0, 800), (1, 800), (4, 250), (5, 200), (64, 100)] {
+            assert_eq!(divided_kb(1000, cpus, 100..=800), kb, "{cpus} CPUs");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ use rules::Declares;
 pub(crate) use slices::Owner;
 use slices::SliceNames;
 use thread::{MadeCall, OpenSlice};
-pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};
+pub use transaction::{Gap, OpenTransaction, Outcome, Peer, SlowClock, Transaction};
 
 /// Rebuilds transactions from events.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +71,15 @@ impl Model {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates a model for events without an end. It keeps at most this many steps of threads and CPUs, of about 50 bytes each;
+    /// of a call that is open for longer, what is older is unknown.
+    #[must_use]
+    pub fn bounded(steps: usize) -> Self {
+        let mut model = Self::default();
+        model.history.most_steps = Some(steps);
+        model
     }
 
     /// Takes the next event; passes each transaction that ends with it to `ended`. `names` are the reader's.
@@ -125,6 +134,23 @@ impl Model {
         let (end, outcome) =
             open.reply_received.map_or((self.now, Outcome::Cut), |end| (end, Outcome::Replied));
         Some(self.conclude(open, (end, outcome), names))
+    }
+
+    /// Calls that have not ended, in no order.
+    pub fn open_calls(&self) -> impl Iterator<Item = OpenTransaction> + '_ {
+        self.calls.all().map(|open| OpenTransaction {
+            debug_id: open.sent.debug_id,
+            node: open.sent.target_node,
+            code: open.sent.code,
+            oneway: open.sent.is_oneway(),
+            client: open.client,
+            client_tgid: open.client_tgid,
+            to_proc: open.sent.to_proc,
+            server: open.server,
+            begin: open.begin,
+            received: open.received,
+            doubtful: self.calls.is_doubtful(open),
+        })
     }
 
     /// Last interval with missing events. Transactions that ended in it, as seen on other CPUs, may lack events.
@@ -265,6 +291,7 @@ impl Model {
             server_cpu: open.server_cpu,
             outcome,
             failure,
+            bytes: open.bytes,
             behind: open.behind,
             doubtful,
             label: open.label,
@@ -409,8 +436,8 @@ impl Model {
                     0
                 });
             }
-            Binder::AllocBuf(buffer) => calls.buffer(flavour, buffer.debug_id, Data::Allocated),
-            Binder::FailedBufferRelease(buffer) => calls.buffer(flavour, buffer.debug_id, Data::Undone),
+            Binder::AllocBuf(buffer) => calls.buffer(flavour, buffer, Data::Allocated),
+            Binder::FailedBufferRelease(buffer) => calls.buffer(flavour, buffer, Data::Undone),
             Binder::SetPriority { thread, new, .. } => history.reprioritise(ts, thread, new),
             _ => {}
         }

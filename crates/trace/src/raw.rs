@@ -5,6 +5,7 @@
 mod decode;
 mod format;
 mod layout;
+mod live;
 mod marks;
 mod page;
 mod printk;
@@ -13,6 +14,7 @@ mod symbols;
 mod threads;
 
 pub use format::{Field, FieldLocation, Format};
+pub use live::LiveReader;
 pub use stream::RawReader;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::pages::{Pipe, Shared};
 use super::{enable, let_go, prepare, write_end, write_formats};
 use crate::categories::{self, Category};
 use crate::instances::Instance;
-use crate::tracefs::{Buffer, TraceError, Tracefs, check_size};
+use crate::tracefs::{Buffer, TraceError, Tracefs, check_size, divided_kb};
 
 /// Categories that name causes; each other one would only cost time.
 const CATEGORIES: [&str; 5] = ["sched", "irq", "idle", "freq", "binder_driver"];
@@ -47,7 +47,7 @@ impl FlightRecorder {
         }
         let tracefs = Tracefs::find()?;
         let cpus = tracefs.global().cpus()?;
-        let kb = (ALL_KB / cpus.len().max(1) as u64).clamp(*CPU_KB.start(), *CPU_KB.end());
+        let kb = divided_kb(ALL_KB, cpus.len(), CPU_KB);
         check_size(kb, cpus.len())?;
         let wanted: Vec<&Category> = CATEGORIES.iter().filter_map(|name| categories::named(name)).collect();
         let events = categories::find(&tracefs.global(), &wanted).events;
@@ -93,13 +93,21 @@ impl FlightRecorder {
         self.calls.path()
     }
 
+    /// Stops recording; the events that are held can still be saved.
+    ///
+    /// # Errors
+    /// [`TraceError::Denied`], [`TraceError::Refused`].
+    pub fn stop(&self) -> Result<(), TraceError> {
+        self.calls.stop();
+        self.buffer()?.write("tracing_on", "0")
+    }
+
     /// Stops, writes all events that are held into a new file, whole or not at all, and starts again without them.
     ///
     /// # Errors
     /// [`TraceError::Output`]: the file could not be written. [`TraceError::Denied`], [`TraceError::Refused`].
     pub fn save(&mut self, output: &Path) -> Result<(), TraceError> {
-        self.calls.stop();
-        self.buffer()?.write("tracing_on", "0")?;
+        self.stop()?;
         // Taken in any case: what is there belongs to no later recording.
         let taken = self.calls.take();
         let buffer = self.buffer()?;
@@ -115,7 +123,7 @@ impl FlightRecorder {
         let file = draft.file().try_clone().map_err(&failed)?;
         let writer = Writer::create(file, &self.head).map_err(&failed)?;
         let shared = Shared::new(writer, output);
-        write_formats(&self.tracefs, &self.events, &shared);
+        shared.write(|writer| write_formats(&self.tracefs, &self.events, writer));
         for cpu in &self.cpus {
             let mut pipe = Pipe::open(buffer, *cpu, self.head.page_size as usize)?;
             pipe.drain(&shared).map_err(TraceError::refused("reading the trace buffer"))?;

@@ -15,7 +15,7 @@ use trace::file::Writer;
 use crate::tracefs::{Buffer, TraceError};
 
 /// Pages per write.
-const BATCH: usize = 64;
+pub(super) const BATCH: usize = 64;
 
 /// Pause after emptying a buffer; some kernels would wake the reader for every event.
 const REST: Duration = Duration::from_millis(5);
@@ -141,31 +141,39 @@ impl Pipe {
     /// # Errors
     /// The read error.
     pub(super) fn drain(&mut self, to: &Shared) -> io::Result<()> {
-        loop {
-            let mut filled = 0;
-            let mut empty = false;
-            while let Some(room) = self.batch.get_mut(filled..filled + self.page_bytes) {
-                match self.file.read(room) {
-                    // The kernel always returns a whole page, filled or not.
-                    Ok(count) if count == self.page_bytes => filled += count,
-                    Ok(0) => empty = true,
-                    Ok(count) => {
-                        let text = format!("a page of {count} bytes, not of {}", self.page_bytes);
-                        return Err(io::Error::other(text));
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => empty = true,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
+        let cpu = self.cpu;
+        while self.batch(&mut |pages| to.pages(cpu, pages))? {}
+        Ok(())
+    }
+
+    /// Passes the next pages on, if there are any, and says whether there may be more.
+    ///
+    /// # Errors
+    /// The read error.
+    pub(super) fn batch(&mut self, to: &mut impl FnMut(&[u8])) -> io::Result<bool> {
+        let mut filled = 0;
+        let mut more = true;
+        while let Some(room) = self.batch.get_mut(filled..filled + self.page_bytes).filter(|_| more) {
+            match self.file.read(room) {
+                // The kernel always returns a whole page, filled or not.
+                Ok(count) if count == self.page_bytes => filled += count,
+                Ok(0) => more = false,
+                Ok(count) => {
+                    let text = format!("a page of {count} bytes, not of {}", self.page_bytes);
+                    return Err(io::Error::other(text));
                 }
-                if empty {
-                    break;
-                }
-            }
-            to.pages(self.cpu, self.batch.get(..filled).unwrap_or_default());
-            if empty {
-                return Ok(());
+                Err(error) if error.kind() == ErrorKind::WouldBlock => more = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
+        to(self.batch.get(..filled).unwrap_or_default());
+        Ok(more)
+    }
+
+    /// The CPU whose pages it reads.
+    pub(super) fn cpu(&self) -> u32 {
+        self.cpu
     }
 
     /// Copies pages as they fill until `end` becomes readable, then the rest. The calling thread takes the name of a

@@ -13,14 +13,14 @@ use super::history::History;
 use super::method::Method;
 use super::thread::{Served, Thread};
 use crate::cause::Segment;
-use crate::event::{Event, Flavour, Transaction as Sent};
+use crate::event::{Buffer, Event, Flavour, Transaction as Sent};
 use crate::hash::FastHash;
 
 /// Maximum number of open calls. A further call displaces the oldest.
 const MOST_OPEN: usize = 1 << 16;
 /// Maximum number of calls named that keep a process's threads from taking others.
 const MOST_BEHIND: usize = 16;
-/// Maximum number of nested calls kept with their segments, per call.
+/// Maximum number of nested calls kept, per call.
 const MOST_NESTED: usize = 4096;
 /// Maximum number of calls that a thread waits for, or serves, at one time. Beyond it, it no longer knows the outer half.
 const MOST_STACKED: usize = 1024;
@@ -63,6 +63,8 @@ pub(crate) struct OpenCall {
     pub(crate) frozen: bool,
     /// What is known of its failure.
     pub(crate) fate: Fate,
+    /// Bytes of the buffers of the call and its reply, if events show them.
+    pub(crate) bytes: Option<u64>,
     /// Calls that threads of its receiver served, if the trace ends before one took it.
     pub(crate) behind: Vec<i32>,
     pub(crate) doubtful: bool,
@@ -130,6 +132,11 @@ impl Calls {
         Some(open)
     }
 
+    /// All open calls.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &OpenCall> {
+        self.open.iter().flatten()
+    }
+
     fn all_mut(&mut self) -> impl Iterator<Item = &mut OpenCall> {
         self.open.iter_mut().flatten()
     }
@@ -164,13 +171,15 @@ impl Calls {
         None
     }
 
-    /// Adds the segments of an ended nested call to the call that it was made for.
-    pub(crate) fn nest(&mut self, parent: Option<(usize, u64)>, mut nested: Nested) {
+    /// Adds the segments of an ended nested call to the call that it was made for. Calls beyond [`MOST_NESTED`] are one with
+    /// the last of these, without their segments.
+    pub(crate) fn nest(&mut self, parent: Option<(usize, u64)>, nested: Nested) {
         let Some(parent) = parent.and_then(|(slot, serial)| self.same(slot, serial)) else { return };
-        if parent.nested.len() >= MOST_NESTED {
-            nested.parts = Vec::new();
+        let is_full = parent.nested.len() >= MOST_NESTED;
+        match parent.nested.last_mut().filter(|_| is_full) {
+            Some(last) => last.end = last.end.max(nested.end),
+            None => parent.nested.push(nested),
         }
-        parent.nested.push(nested);
     }
 
     /// Handles `binder_transaction` of a call.
@@ -229,11 +238,18 @@ impl Calls {
     }
 
     /// The buffer for a transaction's data is allocated, or given back because the transaction failed.
-    pub(crate) fn buffer(&mut self, flavour: Flavour, debug_id: i32, data: Data) {
-        match self.pending.get(&key(flavour, debug_id)).copied() {
-            Some(Pending::Request(slot)) => _ = self.get_mut(slot).map(|open| open.fate.request = data),
-            Some(Pending::Reply(slot)) => _ = self.get_mut(slot).map(|open| open.fate.reply = data),
-            None => {}
+    pub(crate) fn buffer(&mut self, flavour: Flavour, buffer: Buffer, data: Data) {
+        let pending = self.pending.get(&key(flavour, buffer.debug_id)).copied();
+        let Some(Pending::Request(slot) | Pending::Reply(slot)) = pending else { return };
+        let Some(open) = self.get_mut(slot) else { return };
+        if data == Data::Allocated {
+            let bytes =
+                buffer.data_size.saturating_add(buffer.offsets_size).saturating_add(buffer.extra_size);
+            open.bytes = Some(open.bytes.unwrap_or(0).saturating_add(bytes));
+        }
+        match pending {
+            Some(Pending::Reply(_)) => open.fate.reply = data,
+            _ => open.fate.request = data,
         }
     }
 
@@ -533,5 +549,30 @@ impl Calls {
         for slot in std::mem::take(&mut thread.calling).into_iter().rev() {
             self.ended.push((slot, ts, Outcome::Dead));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_calls_beyond_the_limit_are_one_with_the_last() {
+        let mut calls = Calls::default();
+        let slot = calls.open(OpenCall::default());
+        let serial = calls.serial;
+        let most = MOST_NESTED as u64;
+        for begin in 0..most + 1000 {
+            calls.nest(
+                Some((slot, serial)),
+                Nested { begin: begin * 10, end: begin * 10 + 5, parts: Vec::new() },
+            );
+        }
+        let nested = &calls.get(slot).expect("it is open").nested;
+        let last = nested.last().expect("nested calls");
+        assert_eq!(
+            (nested.len(), last.begin, last.end),
+            (MOST_NESTED, (most - 1) * 10, (most + 999) * 10 + 5)
+        );
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct History {
     threads: HashMap<i32, Box<Thread>, FastHash>,
     cpus: Vec<Cpu>,
     steps: usize,
+    /// Maximum steps, if it is another than [`MOST_STEPS`].
+    pub(super) most_steps: Option<usize>,
     /// History before this time was dropped.
     horizon: u64,
     /// Intervals without the events of some CPU, apart from each other, latest last.
@@ -143,7 +145,7 @@ impl History {
     /// that time return unknown.
     pub(crate) fn settle(&mut self, oldest: u64, now: u64) {
         self.horizon = self.horizon.max(oldest);
-        if self.steps <= MOST_STEPS {
+        if self.steps <= self.most_steps.unwrap_or(MOST_STEPS) {
             return;
         }
         self.horizon += (now.saturating_sub(self.horizon)).div_ceil(2);

@@ -92,6 +92,8 @@ pub struct Transaction {
     pub outcome: Outcome,
     /// The end of a call that failed.
     pub failure: Option<Failure>,
+    /// Bytes of data, offsets and scattered buffers, of the call and of its reply; `None` if no event shows them.
+    pub bytes: Option<u64>,
     /// `debug_id`s of the calls that threads of its receiver served when the trace ended, if none of them took this one; 16
     /// at most.
     pub behind: Vec<i32>,
@@ -141,6 +143,33 @@ impl Transaction {
     pub fn is_sound(&self) -> bool {
         !self.doubtful && matches!(self.outcome, Outcome::Replied | Outcome::Delivered)
     }
+}
+
+/// Call that has not ended, or oneway call that nobody received yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenTransaction {
+    /// The driver's number of the transaction.
+    pub debug_id: i32,
+    /// Called node.
+    pub node: i32,
+    /// Transaction code.
+    pub code: u32,
+    /// Whether it is oneway.
+    pub oneway: bool,
+    /// Calling thread.
+    pub client: i32,
+    /// Its process, if known.
+    pub client_tgid: Option<i32>,
+    /// Called process.
+    pub to_proc: i32,
+    /// Serving thread, if the call was received.
+    pub server: Option<i32>,
+    /// When it was sent, in nanoseconds of the trace clock.
+    pub begin: u64,
+    /// When the server received it.
+    pub received: Option<u64>,
+    /// Events are missing since it began; it may have ended.
+    pub doubtful: bool,
 }
 
 /// Interval in which events of a CPU are missing.

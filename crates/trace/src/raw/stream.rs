@@ -14,7 +14,7 @@ use crate::number;
 use crate::report::{ProblemKind, Report};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::sync::Arc;
 
 /// Maximum window of each CPU, and of all of them together, in bytes.
@@ -41,25 +41,43 @@ pub struct RawReader<R> {
     ticks: Vec<Event>,
 }
 
+/// Pages of each CPU, oldest first.
+pub(super) trait Pages {
+    /// Size of a page in bytes.
+    fn page_size(&self) -> usize;
+    /// Replaces `space` with the next whole pages of a CPU, `most` bytes at most; leaves it empty if there are none.
+    fn read_pages(&mut self, cpu: u32, space: &mut Vec<u8>, most: usize) -> io::Result<()>;
+}
+
+impl<R: Read + Seek> Pages for Container<R> {
+    fn page_size(&self) -> usize {
+        self.head().page_size as usize
+    }
+
+    fn read_pages(&mut self, cpu: u32, space: &mut Vec<u8>, most: usize) -> io::Result<()> {
+        Container::read_pages(self, cpu, space, most)
+    }
+}
+
 /// Source of pages for lanes.
-struct Source<'s, R> {
-    file: &'s mut Container<R>,
-    header: Header,
-    window: usize,
+pub(super) struct Source<'s, P> {
+    pub(super) file: &'s mut P,
+    pub(super) header: Header,
+    pub(super) window: usize,
 }
 
 /// Stream of one CPU.
 #[derive(Debug)]
-struct Lane {
-    cpu: u32,
+pub(super) struct Lane {
+    pub(super) cpu: u32,
     window: Vec<u8>,
     /// Offset of the cursor's page in the window.
     page: usize,
     cursor: Option<Cursor>,
     ts: u64,
-    next: Option<Event>,
+    pub(super) next: Option<Event>,
     /// No pages remain.
-    ended: bool,
+    pub(super) ended: bool,
     /// Dropped events, from the CPU's statistics.
     dropped: u64,
     /// Overwritten events, from the statistics, not counted by any page yet.
@@ -136,6 +154,11 @@ impl<R: Read + Seek> RawReader<R> {
         reader
     }
 
+    /// Decoder of further pages.
+    pub(super) fn into_decoder(self) -> (Header, Decoder) {
+        (self.header, self.decoder)
+    }
+
     /// Header of the file.
     pub fn head(&self) -> &Head {
         self.file.head()
@@ -203,7 +226,7 @@ impl<R: Read + Seek> Iterator for RawReader<R> {
 }
 
 impl Lane {
-    fn new(cpu: u32, stats: Option<&[u8]>) -> Self {
+    pub(super) fn new(cpu: u32, stats: Option<&[u8]>) -> Self {
         let value = |key: &[u8]| {
             let mut lines = stats.unwrap_or_default().split(|byte| *byte == b'\n');
             let value = lines.find_map(|line| line.strip_prefix(key))?;
@@ -224,13 +247,13 @@ impl Lane {
         }
     }
 
-    fn event<R: Read + Seek>(
+    pub(super) fn event(
         &mut self,
-        mut source: Source<'_, R>,
+        mut source: Source<'_, impl Pages>,
         decoder: &mut Decoder,
         report: &mut Report,
     ) -> Option<Event> {
-        let size = source.file.head().page_size as usize;
+        let size = source.file.page_size();
         while !self.ended {
             let Some(cursor) = &mut self.cursor else {
                 if let Some(lost) = self.open_page(&mut source, report) {
@@ -282,12 +305,8 @@ impl Lane {
     }
 
     /// Opens the next page; returns what is missing before it.
-    fn open_page<R: Read + Seek>(
-        &mut self,
-        source: &mut Source<'_, R>,
-        report: &mut Report,
-    ) -> Option<Event> {
-        let size = source.file.head().page_size as usize;
+    fn open_page(&mut self, source: &mut Source<'_, impl Pages>, report: &mut Report) -> Option<Event> {
+        let size = source.file.page_size();
         if self.page >= self.window.len() {
             self.page = 0;
             if let Err(error) = source.file.read_pages(self.cpu, &mut self.window, source.window) {

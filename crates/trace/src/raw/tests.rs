@@ -2,6 +2,7 @@
 //! recording.
 
 mod damage;
+mod live;
 mod pages;
 mod sources;
 
