@@ -18,6 +18,7 @@ use std::cmp::Reverse;
 use crate::finding::Report;
 use crate::source::DriverSource;
 use crate::system::{Dump, File, System};
+pub(crate) use buffers::area;
 
 /// Age in ms from which a call is old: far over what a person waits without noticing.
 const OLD_MS: u64 = 1000;

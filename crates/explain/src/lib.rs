@@ -8,6 +8,7 @@
 mod decode;
 mod find;
 mod finding;
+mod load;
 mod page;
 mod read;
 mod source;
@@ -15,6 +16,7 @@ mod system;
 
 pub use decode::{Explanation, explanations};
 pub use finding::{Evidence, Finding, Grade, Kind, Report, Wait};
+pub use load::{Load, OldCall};
 pub use page::Part;
 pub use read::{Explainer, FailureReport, OpenError, REPORT_FAMILY, REPORT_GROUP};
 pub use source::DriverSource;

@@ -16,6 +16,7 @@ use std::io::{self, Read};
 
 use crate::find;
 use crate::finding::{Evidence, Report};
+use crate::load::{self, Load};
 use crate::source::DriverSource;
 use crate::system::{Place, Stamp, System};
 use dump::DumpReader;
@@ -91,6 +92,12 @@ impl Explainer {
     #[must_use]
     pub fn explain(&self, source: Option<&DriverSource>) -> Report {
         find::report(&self.system, source)
+    }
+
+    /// Load of each process by the last dumps of the driver's state and stats.
+    #[must_use]
+    pub fn loads(&self) -> Vec<Load> {
+        load::loads(&self.system)
     }
 
     fn add_file(&mut self, name: &str) -> u32 {

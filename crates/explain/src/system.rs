@@ -427,7 +427,7 @@ pub(crate) struct Stats {
     pub(crate) buffers: Option<u64>,
     pub(crate) pages: Option<u64>,
     pub(crate) pending: Option<u64>,
-    /// Counts of `BR_FROZEN_REPLY`, `BR_TRANSACTION_PENDING_FROZEN`, `BR_DEAD_REPLY`, `BR_FAILED_REPLY`,
+    /// Counts of calls sent and received, of `BR_FROZEN_REPLY`, `BR_TRANSACTION_PENDING_FROZEN`, `BR_DEAD_REPLY`, `BR_FAILED_REPLY`,
     /// `BR_ONEWAY_SPAM_SUSPECT`, `BR_DEAD_BINDER`, `BC_DEAD_BINDER_DONE`.
     pub(crate) words: BTreeMap<&'static str, u64>,
 }

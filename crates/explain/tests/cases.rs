@@ -136,6 +136,22 @@ fn a_pool_at_its_limit_and_a_full_half_are_found_in_the_stats() {
 }
 
 #[test]
+fn a_process_without_an_area_has_no_full_half() {
+    let stats = |buffers: &str, pages: &str| {
+        format!(
+            "binder stats:\nproc 7\ncontext binder\n  threads: 1\n  free async space 0\n  buffers: {buffers}\n{pages}\
+             proc 8\ncontext binder\n  threads: 1\n  free async space 520192\n  buffers: 0\n  pages: 0:2:252\n"
+        )
+    };
+    for (buffers, pages) in [("0", "  pages: 0:0:0\n"), ("0", "")] {
+        let report = of_text(&stats(buffers, pages));
+        assert!(report.findings.is_empty(), "{report}");
+    }
+    with(&of_text(&stats("9", "")), &["process 7 has 0 B left for oneway calls"]);
+    with(&of_text(&stats("9", "  pages: 2:0:252\n")), &["process 7 has 0 B left", "of 520,192 B"]);
+}
+
+#[test]
 fn a_trace_says_which_calls_failed_and_which_nobody_answered() {
     let failed = explained(&["../trace/fixtures/cases/failed.txt"]);
     assert_eq!(failed.findings.len(), 3, "{failed}");

@@ -50,7 +50,7 @@ pub(super) fn find(system: &System) -> Vec<Finding> {
 
 /// Bytes of a process's area, if its files tell: the C driver counts its pages; the Rust driver writes how much of the half
 /// for oneway calls is free, and each buffer that is in it.
-fn area(system: &System, of: &Proc) -> Option<u64> {
+pub(crate) fn area(system: &System, of: &Proc) -> Option<u64> {
     let stats = system.stats(of.pid, &of.context)?;
     if let Some(pages) = stats.pages.filter(|pages| *pages > 0) {
         return Some(pages.saturating_mul(PAGE));
@@ -180,7 +180,10 @@ fn oneway_half(system: &System, proc: &Proc, largest: u64) -> Option<Finding> {
     let stats = proc.stats.as_ref()?;
     let free = stats.free_oneway?;
     let half = area(system, proc).map(|size| size / 2);
+    // A process that never mapped an area has no half that could be full.
+    let is_without = half.is_none() && free == 0 && (stats.pages == Some(0) || stats.buffers == Some(0));
     let is_little = match half {
+        _ if is_without => false,
         Some(half) => free < half / 10,
         None => free < PAGE && largest > 10 * PAGE,
     };

@@ -4,8 +4,12 @@
 use super::words::whole;
 use crate::system::Stats;
 
-/// Counted words that findings use.
-const WORDS: [&str; 7] = [
+/// Counted words that findings and loads use.
+const WORDS: [&str; 11] = [
+    "BC_TRANSACTION",
+    "BC_TRANSACTION_SG",
+    "BR_TRANSACTION",
+    "BR_TRANSACTION_SEC_CTX",
     "BR_FROZEN_REPLY",
     "BR_TRANSACTION_PENDING_FROZEN",
     "BR_DEAD_REPLY",
