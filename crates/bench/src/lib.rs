@@ -23,9 +23,11 @@ pub mod run;
 mod scheduling;
 pub mod serialisation;
 mod servers;
+pub mod soak;
 pub mod speed;
 pub mod spread;
 pub mod suite;
+pub mod sweep;
 pub mod tracing;
 pub mod workers;
 
@@ -34,7 +36,7 @@ use std::process::ExitCode;
 use procgroup::{RoleEntry, role};
 
 /// Worker roles of the tests and experiments.
-const ROLES: [RoleEntry; 8] = [
+const ROLES: [RoleEntry; 9] = [
     RoleEntry::of::<servers::role::ServerRole>(),
     RoleEntry::of::<workers::role::WorkerRole>(),
     RoleEntry::of::<latency::role::LatencyRole>(),
@@ -43,6 +45,7 @@ const ROLES: [RoleEntry; 8] = [
     RoleEntry::of::<overload::role::OverloadRole>(),
     RoleEntry::of::<inheritance::InheritanceRole>(),
     RoleEntry::of::<load::role::LoadRole>(),
+    RoleEntry::of::<soak::resident::ResidentRole>(),
 ];
 
 /// Runs the embedded driver's broker, or a worker process, if this program was started as one; else returns
