@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 pub use options::{BackgroundOptions, GroupKind};
 use procgroup::{BlockLayout, Member, ProcessGroup, READY, WorkerError};
-use record::inversion::{Lateness, limit};
-use record::{Background, BackgroundRow, Ground as Who, Outcome, Percentiles, Run};
+use record::experiments::inversion::lateness::{Lateness, limit};
+use record::{Background, BackgroundRow, Ground as Who, Measured, Outcome, Percentiles, Run};
 
 use crate::brokers::Brokers;
 use crate::case;
@@ -65,7 +65,7 @@ pub fn execute(options: &BackgroundOptions, observer: &mut dyn Observer) -> Resu
     });
     let workers = workers.map_err(|error| RunError::Unready(error.to_string()))?;
     let samples = measure_all((options, cpu, &prologue.brokers), workers, &mut run, observer)?;
-    run.background = Some(Background {
+    run.measured = Measured::Background(Background {
         flavour: options.flavour.to_string(),
         cpu,
         hogs: options.hogs,
@@ -124,7 +124,7 @@ fn measure_all(
             }
         }
         step += 1;
-        let broken = workers.round(step, &mut |block| brokers.end_with(block)).err();
+        let broken = workers.round(step, &mut &*brokers).err();
         let broken = broken.map(|error| error.to_string()).or_else(|| hogs.as_ref()?.check().err());
         let block = workers.block();
         let (words, cpu_ns) = (block.samples(&[CALLER]), block.totals(CALLER).cpu);
@@ -143,7 +143,7 @@ fn measure_all(
 
 /// Adds the summary of all calls to the run.
 fn conclude(run: &mut Run, samples: Vec<Vec<u64>>) {
-    let Some(experiment) = &mut run.background else { return };
+    let Measured::Background(experiment) = &mut run.measured else { return };
     let column = |words: &[u64], column: usize| -> Vec<u64> {
         words.iter().skip(column).step_by(WORDS).copied().collect()
     };
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_setting_waits_if_many_more_of_its_calls_are_late_than_in_the_foreground() {
         let mut run = new_run(record::Plan::default(), None, host::class());
-        run.background = Some(Background {
+        run.measured = Measured::Background(Background {
             flavour: "binder".to_owned(),
             cpu: 0,
             hogs: 1,
@@ -194,7 +194,7 @@ mod tests {
             [took, 8_000].repeat(30)
         };
         conclude(&mut run, settings().map(words).collect());
-        let experiment = run.background.expect("the experiment");
+        let experiment = run.background().expect("the experiment");
         assert_eq!(experiment.limit, Some(2_200_000));
         let waits = |ground, hogs| experiment.row(ground, hogs).expect("a row").waits;
         assert_eq!(waits(Who::Background, true), Some(true));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use backend::AnyContext;
 use driver::OpenError;
 use embedded::BrokerWatch;
-use procgroup::SharedBlock;
+use procgroup::{Onlooker, SharedBlock};
 use record::{Finding, Outcome, Run, Severity};
 
 use stopped::{Guarded, StopGuard};
@@ -21,6 +21,15 @@ pub(crate) struct Brokers {
     watches: Vec<BrokerWatch>,
     guard: StopGuard,
     start: Instant,
+}
+
+/// Tells the workers to make no further call, once a broker is gone.
+impl Onlooker for &Brokers {
+    fn works(&mut self, workers: &mut SharedBlock) {
+        if !self.live() {
+            workers.stop();
+        }
+    }
 }
 
 impl Brokers {
@@ -54,13 +63,6 @@ impl Brokers {
     /// Whether all of them live.
     pub(crate) fn live(&self) -> bool {
         self.watches.iter().all(BrokerWatch::is_alive)
-    }
-
-    /// Tells the workers to make no further call, once a broker is gone.
-    pub(crate) fn end_with(&self, workers: &SharedBlock) {
-        if !self.live() {
-            workers.stop();
-        }
     }
 
     /// Ends a run that lost a broker during `doing`: notes the reason and a finding, once. Returns the reason.

@@ -47,8 +47,9 @@ fn unmanaged(since: Instant, dialect: Dialect) -> impl FnOnce(Refused) -> CallEr
 fn unserved(name: &str, dialect: Dialect) -> impl FnOnce(Refused) -> CallError {
     let hint = dialect_hint(dialect);
     move |error| match error {
-        Refused::NoService { name, waited } => refused(format_args!(
-            "nobody serves {name}: not registered within {} s; start the service, or name the --device where it is{hint}",
+        Refused::NoService { name, waited, remedy } => refused(format_args!(
+            "nobody serves {name}: not registered within {} s; start the service, name the --device where it is, or see \
+             `{remedy}`{hint}",
             waited.as_secs()
         )),
         error => refused(format_args!("looking up {name}: {error}{hint}")),

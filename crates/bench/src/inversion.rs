@@ -1,6 +1,6 @@
 //! Priority-inversion experiment: a real-time caller, its server and CPU hogs on one CPU, with and without
 //! inheritance; from a plan to the record.
-//! Not here: the definition of inversion (`record::inversion`), the hogs (`crate::load`).
+//! Not here: the definition of inversion (`record::experiments::inversion`), the hogs (`crate::load`).
 //!
 //! - [`options`]: the validated request.
 //! - [`role`]: one process.
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use backend::AnyContext;
 pub use options::InversionOptions;
 use procgroup::{BlockLayout, Member, ProcessGroup, READY, WorkerError};
-use record::{Inversion, Outcome, Run, Sched, Setting};
+use record::{Inversion, Measured, Outcome, Run, Sched, Setting};
 
 use crate::brokers::Brokers;
 use crate::case;
@@ -76,7 +76,7 @@ pub fn execute(options: &InversionOptions, observer: &mut dyn Observer) -> Resul
     let brokers = &prologue.brokers;
     run::take_turns(&mut run, observer, &turns, brokers, |run, _, case| Ok(experiment.visit(run, case)))?;
     let Experiment { tally, .. } = experiment;
-    run.inversion = Some(Inversion {
+    run.measured = Measured::Inversion(Inversion {
         flavour: options.flavour.to_string(),
         cpu,
         hogs: options.hogs,
@@ -177,13 +177,10 @@ impl Experiment<'_> {
             }
         }
         self.step += 1;
-        let broken =
-            self.workers.round(self.step, &mut |block| self.brokers.end_with(block)).err().map(|error| {
-                match error {
-                    WorkerError::Stopped(_) | WorkerError::TimeLimit => error.to_string(),
-                    error => format!("{error} (in the setting {})", setting.name()),
-                }
-            });
+        let broken = self.workers.round(self.step, &mut &*self.brokers).err().map(|error| match error {
+            WorkerError::Stopped(_) | WorkerError::TimeLimit => error.to_string(),
+            error => format!("{error} (in the setting {})", setting.name()),
+        });
         let block = self.workers.block();
         let calls =
             Calls { caller: self.caller, cpu_ns: block.totals(CALLER).cpu, words: block.samples(&[CALLER]) };

@@ -1,7 +1,7 @@
 //! Latency tests: pairs of client and server whose calls are timed one by one, from a real-time and from an
 //! ordinary thread; deadlines, CPU placement, priority inheritance; from a plan to the record.
 //! Not here: single situations of inheritance (`crate::inheritance`), many concurrent workers
-//! (`crate::workers`).
+//! (`crate::workers`), grids of tests (`crate::sweep`).
 //!
 //! - [`options`]: the validated request; [`fault`]: deliberate faults.
 //! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
@@ -9,7 +9,6 @@
 //!   `disturbance`: deliberate interference by other threads.
 //! - [`sample`], [`notes`]: stored data; [`tally`]: its figures; [`flight`]: recordings of slow calls; [`passes`]: which
 //!   calls are made with the flight recorder.
-//! - [`sweep`]: all of it at every point of a grid.
 //!
 //! Facts: libhwbinder's `Latency.cpp` and `PerfTest.cpp`, frameworks/native's `schd-dbg.cpp` (Android 14).
 //! `docs/reading-the-numbers.md` lists their errors, which this test avoids.
@@ -30,7 +29,6 @@ mod ping;
 pub(crate) mod role;
 mod sample;
 mod service;
-pub mod sweep;
 mod tally;
 
 use std::path::PathBuf;
@@ -39,8 +37,8 @@ use backend::AnyContext;
 pub use fault::Injected;
 pub use options::LatencyOptions;
 use record::{
-    Case, Class, ClassTotals, Finding, Inheritance, LatencyTest, Level, Measurement, Outcome, Percentiles,
-    Role, Run, Sched, Severity,
+    Case, Class, ClassTotals, Finding, Inheritance, LatencyTest, Level, Measured, Measurement, Outcome,
+    Percentiles, Role, Run, Sched, Severity,
 };
 
 use crate::brokers::Brokers;
@@ -70,7 +68,7 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
     let (prologue, mut run) = run::begin(&options.wanted, dialect, options.for_record())?;
     let realtime = try_realtime(options);
     run.overloaded = options.pairs > sys::sched::usable_cpus();
-    run.latency = Some(frame_of_test(options, &realtime));
+    run.measured = Measured::Latency(frame_of_test(options, &realtime));
     run.cases = cases(options);
     // Each process has two pipes and its shared memory; embedded channels take more.
     let _ = sys::limits::raise_open_files(u64::from(options.pairs) * 16 + 64);
@@ -94,7 +92,7 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
             examine(inheritance::measure(context, &scenes), &mut run);
         }
         (Some(context), _) => examine(inheritance::promise(context, options.inherit_rt), &mut run),
-        (None, _) => run.latency.iter_mut().for_each(without_ipc),
+        (None, _) => run.measured.latency_mut().into_iter().for_each(without_ipc),
     }
     prologue.finish(&mut run);
     Ok(run)
@@ -229,7 +227,7 @@ fn measure(
     keep(options, setup, &results, run);
     run.complete = ended.is_ok();
     run.incomplete_reason = ended.err().map(|signal| format!("stopped by {signal}"));
-    if let Some(test) = &mut run.latency
+    if let Some(test) = run.measured.latency_mut()
         && test.stopped_at.is_some()
     {
         run.complete = false;
@@ -253,15 +251,14 @@ fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &m
         flavour: options.flavour,
         told: options.pinged.is_none(),
     };
-    let fifo = run.latency.as_ref().and_then(|test| test.realtime);
+    let fifo = run.latency().and_then(|test| test.realtime);
     for (pair, result) in (0..).zip(results) {
         let other = result.other.map_or(Sched::other(0), |seen| seen.sched);
         let callers = Callers { fifo, other };
         for class in Class::BOTH {
             let found = tally::class(&frame, pair, class, &callers, &result.samples);
-            let skipped = (class == Class::Fifo && !setup.realtime).then(|| {
-                run.latency.as_ref().and_then(|test| test.realtime_problem.clone()).unwrap_or_default()
-            });
+            let skipped = (class == Class::Fifo && !setup.realtime)
+                .then(|| run.latency().and_then(|test| test.realtime_problem.clone()).unwrap_or_default());
             let name = options.case_name(pair, class);
             let Some(case) = run.cases.iter_mut().find(|case| case.name == name) else { continue };
             let (measurement, latency) = found;
@@ -269,7 +266,7 @@ fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &m
             case::add_repetition(case, outcome(result, measurement, skipped));
         }
     }
-    let Some(test) = &mut run.latency else { return };
+    let Some(test) = run.measured.latency_mut() else { return };
     test.all = passes::of_classes(results);
     let faceted = run.cases.iter().filter_map(|case| case.latency.as_ref());
     test.inheritance.not_inherited = faceted.map(|latency| latency.not_inherited).sum();
@@ -345,7 +342,7 @@ fn scenes_of(options: &LatencyOptions, dialect: Dialect) -> InheritanceOptions {
 
 /// Adds what is promised, and what single situations showed, to the test's own calls.
 fn examine(seen: Result<Inheritance, InheritanceError>, run: &mut Run) {
-    let Some(test) = &mut run.latency else { return };
+    let Some(test) = run.measured.latency_mut() else { return };
     match seen {
         Ok(seen) => {
             let Inheritance { calls, not_inherited, .. } = test.inheritance;

@@ -1,6 +1,6 @@
 //! Overload experiment: pairs of client and server that call at the same moments, real-time and not, up to more of
 //! them than CPUs; from a plan to the record.
-//! Not here: the verdict (`record::verdict`), grids of other latency tests (`crate::latency::sweep`).
+//! Not here: the verdict (`record::verdict`), grids of other latency tests (`crate::sweep`).
 //!
 //! - [`options`]: the validated request.
 //! - [`role`]: one process.
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 pub use options::OverloadOptions;
 use procgroup::{BlockLayout, Member, ProcessGroup, READY, WorkerError};
-use record::{Class, Outcome, Overload, OverloadRow, Percentiles, Run};
+use record::{Class, Measured, Outcome, Overload, OverloadRow, Percentiles, Run};
 
 use crate::brokers::Brokers;
 use crate::case;
@@ -59,7 +59,7 @@ pub fn execute(options: &OverloadOptions, observer: &mut dyn Observer) -> Result
     let workers = crew.start(until).map_err(|error| RunError::Unready(error.to_string()))?;
     let mut times = vec![Vec::new(); points.len()];
     measure_all((options, &prologue.brokers), &points, workers, &mut times, &mut run, observer)?;
-    run.overload = Some(Overload {
+    run.measured = Measured::Overload(Overload {
         flavour: options.flavour.to_string(),
         work: options.work_us * 1000,
         deadline: options.deadline_us * 1000,
@@ -89,8 +89,7 @@ fn measure_all(
     let mut step = READY;
     run::take_turns(run, observer, &turns, brokers, |run, _, case| {
         step += 1;
-        let broken =
-            workers.round(step, &mut |block| brokers.end_with(block)).err().map(|error| error.to_string());
+        let broken = workers.round(step, &mut &*brokers).err().map(|error| error.to_string());
         let block = workers.block();
         let calling = &callers[..points[case].1 as usize];
         let cpu_ns = calling.iter().map(|caller| block.totals(*caller).cpu).sum();

@@ -34,6 +34,8 @@ pub struct SuiteOptions {
     pub recordings: Option<PathBuf>,
     /// Deliberate faults of the latency tests.
     pub injected: Vec<latency::Injected>,
+    /// Seconds without a reply after which a throughput or latency test counts as hanging.
+    pub patience_s: u64,
     /// Command line.
     pub command_line: Vec<String>,
 }
@@ -181,18 +183,22 @@ fn placements() -> &'static [Placement] {
 
 /// Returns the parts; in a named context, those of its protocol.
 fn parts(options: &SuiteOptions, placements: &[Placement]) -> Vec<SuitePart> {
-    let speaks = |flavour| {
-        named(&options.wanted.device)
-            .is_none_or(|name| name.contains("hwbinder") == (flavour == Flavour::Hwbinder))
-    };
-    let flavours = [Flavour::Binder, Flavour::Hwbinder].into_iter().filter(|flavour| speaks(*flavour));
     let placements = placements.iter().chain(&[Placement::Default]).copied();
-    let tests = placements.map(SuitePart::Throughput).chain(flavours.map(SuitePart::Latency));
+    let tests = placements.map(SuitePart::Throughput).chain(flavours(options).map(SuitePart::Latency));
     let experiments = Experiment::ALL.into_iter().filter(|_| options.experiments).map(SuitePart::from);
     tests.chain(experiments).collect()
 }
 
-fn named(device: &Device) -> Option<String> {
+/// Returns the flavours of the latency tests; in a named context, that of its protocol.
+pub(crate) fn flavours(options: &SuiteOptions) -> impl Iterator<Item = Flavour> {
+    let named = named(&options.wanted.device);
+    let speaks = move |flavour: &Flavour| {
+        named.as_ref().is_none_or(|name| name.contains("hwbinder") == (*flavour == Flavour::Hwbinder))
+    };
+    [Flavour::Binder, Flavour::Hwbinder].into_iter().filter(speaks)
+}
+
+pub(crate) fn named(device: &Device) -> Option<String> {
     match device {
         Device::Auto | Device::Private => None,
         Device::Named(name) => Some(name.clone()),
@@ -200,7 +206,7 @@ fn named(device: &Device) -> Option<String> {
     }
 }
 
-fn throughput(options: &SuiteOptions, placement: Placement) -> Plan {
+pub(crate) fn throughput(options: &SuiteOptions, placement: Placement) -> Plan {
     let mut tests = match named(&options.wanted.device) {
         None => Family::TESTS.to_vec(),
         Some(name) if name.contains("hwbinder") => vec![Family::Binderize, Family::Passthrough],
@@ -231,12 +237,13 @@ fn throughput(options: &SuiteOptions, placement: Placement) -> Plan {
         // What disturbs a moment meets a test and its control alike.
         interleaving_seed: Some(fresh_seed()),
         wanted: options.wanted.clone(),
+        patience_s: options.patience_s,
         command_line: options.command_line.clone(),
         ..Plan::default()
     }
 }
 
-fn latency_options(options: &SuiteOptions, flavour: Flavour) -> latency::LatencyOptions {
+pub(crate) fn latency_options(options: &SuiteOptions, flavour: Flavour) -> latency::LatencyOptions {
     let wanted = if options.inherits_as_told {
         options.wanted.clone()
     } else {
@@ -250,6 +257,7 @@ fn latency_options(options: &SuiteOptions, flavour: Flavour) -> latency::Latency
         pairs: sys::sched::usable_cpus().saturating_sub(1).clamp(1, latency::options::MOST_PAIRS),
         wanted,
         injected: options.injected.clone(),
+        patience_s: options.patience_s,
         flight: options.recordings.as_ref().map(|folder| folder.join(SuitePart::Latency(flavour).name())),
         command_line: options.command_line.clone(),
         ..latency::LatencyOptions::usual(flavour)
@@ -308,6 +316,7 @@ mod tests {
             inherits_as_told: false,
             recordings: Some(PathBuf::from("x")),
             injected: Vec::new(),
+            patience_s: 30,
             command_line: Vec::new(),
         }
     }

@@ -139,7 +139,7 @@ impl Test<'_> {
         expected_max: Option<u64>,
     ) -> (Option<Measurement>, Option<WorkerError>) {
         let begin = monotonic_ns();
-        let error = workers.round(step, &mut |block| self.brokers.end_with(block)).err();
+        let error = workers.round(step, &mut &*self.brokers).err();
         let clients = workers.callers();
         let totals: Vec<SlotTotals> = clients.iter().map(|&client| workers.block().totals(client)).collect();
         let samples = workers.block().samples(&clients);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binder;
+pub mod count;
 pub mod hwbinder;
 
 use std::fmt;

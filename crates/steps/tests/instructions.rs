@@ -1,8 +1,6 @@
 //! Instruction count of a call's serialisation, compared with a record.
 //! Not here: its time (the bench `serialisation`), guest instructions (`guest::throughput`), the cost of
 //! receiving from a driver (`docs/reading-the-numbers.md`).
-//! Facts: valgrind's callgrind counts each instruction of the program it runs, with the same result every
-//! time. Two runs with different numbers of calls differ by the calls alone.
 //!
 //! This test program counts itself: started with [`COUNTED`] set, it only makes the calls. `make unit` runs
 //! it in the test profile, `make counts` in the release profile, `make record-counts` rewrites the record. Another compiler
@@ -15,7 +13,7 @@ use std::process::Command;
 
 use needs::{Need, need};
 
-use steps::Flavour;
+use steps::{Flavour, count};
 
 /// Permitted difference from the record, in both directions: an improvement must be recorded, or it could be
 /// lost unnoticed. The same code counts the same to within 0.1 %; the rest is for the compiler, which may
@@ -36,27 +34,10 @@ fn counted_calls() {
     steps::repeat(flavour, PAYLOAD, calls.parse().expect("a number")).expect("the vector came back");
 }
 
-fn collected(flavour: Flavour, calls: u64) -> u64 {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe().expect("this program's path"))
-        .args(["--exact", "counted_calls", "--test-threads=1"])
-        .env(COUNTED, format!("{flavour} {calls}"))
-        .output()
-        .expect("valgrind starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let line = said.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, count) = line.unwrap_or_else(|| panic!("valgrind printed no count:\n{said}"));
-    count.trim().parse().expect("a number")
-}
-
 /// Instructions per call.
 fn per_call(flavour: Flavour) -> f64 {
-    const FEW: u64 = 1_000;
-    const MANY: u64 = 11_000;
-    let (few, many) = (collected(flavour, FEW), collected(flavour, MANY));
-    (many - few) as f64 / (MANY - FEW) as f64
+    let run = |calls| count::of_test("counted_calls", (COUNTED, &format!("{flavour} {calls}")));
+    count::of_one(run).expect("valgrind counts")
 }
 
 /// Returns the compiler and its target, in one line.

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ftrace::process::Process;
 use serde::{Deserialize, Serialize};
 
 /// Beginning of the name of each group that this program makes.
@@ -125,7 +126,7 @@ impl Group {
         // From here on, dropping it undoes what was done.
         let mut group =
             Self { ground: Ground::Nice { foreground: 0 }, words: String::new(), made: None, switched };
-        let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
+        let folder = parent.join(format!("{PREFIX}{}", Process::own().suffix()));
         fs::create_dir(&folder).map_err(|error| failed(&folder, error))?;
         group.made = Some(folder.clone());
         let (file, weight, words, list) = match is_v2 {
@@ -142,10 +143,15 @@ impl Group {
     }
 }
 
-/// Removes groups that killed experiments left. A group with processes cannot be removed.
+/// Removes groups that killed experiments left. A group with processes cannot be removed; that of an experiment that has
+/// moved no thread yet is empty.
 fn remove_left(parent: &Path) {
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+    let ended = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| Process::of_suffix(name.strip_prefix(PREFIX)?));
+        maker.is_some_and(|maker| maker.has_ended())
+    };
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten().filter(ended) {
         let _ = fs::remove_dir(entry.path());
     }
 }
@@ -208,6 +214,20 @@ mod tests {
         for (mounts, own) in [("", ""), ("x\n", "0::/\n"), ("c /c cgroup rw,memory 0 0\n", "1:memory:/\n")] {
             assert_eq!(hierarchy(mounts, own), None);
         }
+    }
+
+    #[test]
+    fn only_groups_of_experiments_that_ended_are_removed() {
+        let folder = sys::private_folder::PrivateFolder::new("groups").expect("a folder");
+        let ended = format!("{PREFIX}{}-1", std::process::id());
+        let stay =
+            [format!("{PREFIX}{}", Process::own().suffix()), format!("{PREFIX}x"), "other-1-1".to_owned()];
+        for name in stay.iter().chain([&ended]) {
+            fs::create_dir(folder.path().join(name)).expect("made");
+        }
+        remove_left(folder.path());
+        assert!(!folder.path().join(ended).exists());
+        assert!(stay.iter().all(|name| folder.path().join(name).exists()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use backend::AnyContext;
 use embedded::EmbeddedContext;
 use ipc::Release;
 use record::Setting;
-use record::inversion::LEAST_CALLS;
+use record::experiments::inversion::lateness::LEAST_CALLS;
 
 use crate::load::LoadClass;
 use crate::plan::{Flavour, Inherit, Settings, Wanted};

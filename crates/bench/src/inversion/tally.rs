@@ -1,10 +1,10 @@
 //! Turns the experiment's calls into figures and an inversion verdict.
-//! Not here: making the calls (`role`), the threshold (`record::inversion`).
+//! Not here: making the calls (`role`), the threshold (`record::experiments::inversion`).
 
 use std::collections::BTreeMap;
 
-use record::inversion::{Lateness, limit};
-use record::{InversionRow, Measurement, Percentiles, Run, Sched, ServedAs, Setting, same_urgency};
+use record::experiments::inversion::lateness::{Lateness, limit};
+use record::{InversionRow, Measured, Measurement, Percentiles, Run, Sched, ServedAs, Setting, same_urgency};
 
 use super::role::WORDS;
 use crate::measure;
@@ -73,7 +73,7 @@ impl Tally {
 
     /// Adds the summary of all calls to the run.
     pub(super) fn conclude(mut self, run: &mut Run, means: impl Fn(Setting) -> String) {
-        let Some(experiment) = &mut run.inversion else { return };
+        let Measured::Inversion(experiment) = &mut run.measured else { return };
         let medians = [Setting::Quiet, Setting::Raised]
             .map(|setting| Some(Percentiles::of(&mut self.times(setting).to_vec())?.p50));
         experiment.limit = medians.into_iter().flatten().min().map(limit);
@@ -138,7 +138,7 @@ mod tests {
             |setting: Setting| new_case(format!("inversion/{}", setting.name()), "inversion".to_owned(), 0);
         let mut run = new_run(record::Plan::default(), None, host::class());
         run.cases = Setting::ALL.map(case).into();
-        run.inversion = Some(Inversion {
+        run.measured = Measured::Inversion(Inversion {
             flavour: "binder".to_owned(),
             cpu: 0,
             hogs: 2,
@@ -170,7 +170,7 @@ mod tests {
             (Setting::On, calls(1, 5_000_000, other, 15_000)),
             (Setting::Raised, calls(30, 20_000, fifo, 15_000)),
         ]);
-        let experiment = run.inversion.as_ref().expect("it is there");
+        let experiment = run.inversion().expect("it is there");
         assert_eq!(experiment.limit, Some(270_000));
         let of = |setting| experiment.row(setting).expect("a row");
         let inverted = Setting::ALL.map(|setting| of(setting).inverted);
@@ -195,7 +195,7 @@ mod tests {
             (Setting::On, calls(30, 5_000_000, fifo, 0)),
             (Setting::Raised, calls(30, 5_000_000, fifo, 0)),
         ]);
-        let experiment = run.inversion.as_ref().expect("it is there");
+        let experiment = run.inversion().expect("it is there");
         assert_eq!(experiment.limit, Some(350_000));
         let inverted = Setting::ALL.map(|setting| experiment.row(setting).expect("a row").inverted);
         assert_eq!(inverted, [None, Some(true), Some(true), Some(true)]);
@@ -212,7 +212,7 @@ mod tests {
             (Setting::Raised, calls(24, 2_000_000, fifo, 0)),
             (Setting::Raised, calls(6, 20_000_000, fifo, 0)),
         ]);
-        let experiment = run.inversion.as_ref().expect("it is there");
+        let experiment = run.inversion().expect("it is there");
         let inverted = Setting::ALL.map(|setting| experiment.row(setting).expect("a row").inverted);
         assert_eq!(inverted, [None, Some(true), Some(true), Some(false)]);
     }
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn without_a_reference_nothing_is_told() {
         let run = concluded(&[(Setting::Off, calls(30, 4_000_000, Sched::other(0), 0))]);
-        let experiment = run.inversion.as_ref().expect("it is there");
+        let experiment = run.inversion().expect("it is there");
         assert_eq!(experiment.limit, None);
         assert!(experiment.rows.iter().all(|row| row.inverted.is_none()), "{:?}", experiment.rows);
         assert_eq!(experiment.rows.len(), Setting::ALL.len());

@@ -105,7 +105,7 @@ fn medians(wanted: &Wanted, injected: Injected) -> Result<[Option<u64>; 2], RunE
         return Err(RunError::Unready(format!("{injected}: {why}")));
     }
     let median = |run: &Run, class| {
-        let all = &run.latency.as_ref()?.all;
+        let all = &run.latency()?.all;
         all.iter().find(|totals| totals.class == class).map(|totals| totals.percentiles.p50)
     };
     Ok(Class::BOTH.map(|class| median(&run, class)))

@@ -1,6 +1,9 @@
 //! Flight recording of the slowest calls of a test: which calls are worth a recording, and their files.
 //! Not here: the recorder (`ftrace::record::flight`), the pause of all callers (`procgroup::block`).
 //!
+//! The first pair that breaks, or gets no reply for a second, ends the recorder: its events up to there show what was not
+//! answered, or failed, and later ones would drive them out.
+//!
 //! A client that made such a call asks for a pause, in which no pair makes a call. Only then the recorder is stopped,
 //! saved and started again, so a recording has the whole of each call, and saving disturbs no call.
 
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use ftrace::record::flight::FlightRecorder;
 use procgroup::SharedBlock;
-use record::{Class, Miss, Recorder, SavedCall};
+use record::{Class, Miss, Recorder, SavedCall, StoppedPair};
 
 use super::notes;
 
@@ -48,6 +51,8 @@ pub(super) struct RecordingKeeper {
     kept: Vec<SavedCall>,
     trouble: Option<String>,
     paused: Option<Instant>,
+    /// The pair that stopped, and the recorder with it.
+    stopped_at: Option<u32>,
 }
 
 impl RecordingKeeper {
@@ -62,6 +67,7 @@ impl RecordingKeeper {
             kept: Vec::new(),
             trouble: None,
             paused: None,
+            stopped_at: None,
         })
     }
 
@@ -94,7 +100,20 @@ impl RecordingKeeper {
         block.resume();
     }
 
+    /// Stops the recorder for good, as this pair stopped; the others go on without it.
+    pub(super) fn stop_at(&mut self, pair: u32) {
+        if self.stopped_at.is_none() {
+            self.stopped_at = Some(pair);
+            if let Err(error) = self.recorder.stop() {
+                self.trouble = Some(error.to_string());
+            }
+        }
+    }
+
     fn keep(&mut self, calls: &[Miss]) {
+        if self.stopped_at.is_some() {
+            return;
+        }
         let (slowest, deadline) = (&mut self.slowest, self.deadline);
         let worth: Vec<&Miss> =
             calls.iter().filter(|call| slowest.takes(call.class, call.took, deadline)).collect();
@@ -131,14 +150,25 @@ impl RecordingKeeper {
         self.kept = kept;
     }
 
-    /// Ends the recorder, and names the causes. All workers must have ended.
+    /// Ends the recorder, saves what it holds of a pair that stopped, and names the causes. All workers must have ended.
     pub(super) fn finish(self) -> Recorder {
-        let Self { recorder, prefix, mut kept, trouble, .. } = self;
+        let Self { mut recorder, prefix, mut kept, mut trouble, stopped_at, .. } = self;
+        let name = prefix.file_name().unwrap_or_default().to_string_lossy();
+        let stopped = stopped_at.and_then(|pair| {
+            let file = format!("{name}-stopped-{pair}.bptrace");
+            match recorder.save(&prefix.with_file_name(&file)) {
+                Ok(()) => Some(StoppedPair { pair, file }),
+                Err(error) => {
+                    trouble = trouble.take().or(Some(error.to_string()));
+                    None
+                }
+            }
+        });
         drop(recorder);
         for saved in &mut kept {
             saved.cause = cause(&prefix.with_file_name(&saved.file), &saved.label());
         }
-        Recorder { saved: kept, trouble, ..Recorder::default() }
+        Recorder { saved: kept, stopped, trouble, ..Recorder::default() }
     }
 }
 

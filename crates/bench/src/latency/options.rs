@@ -26,7 +26,7 @@ const MOST_CALLS: u64 = 100_000_000;
 /// Longest deadline, in us: an hour, longer than any call.
 const LONGEST_DEADLINE_US: u64 = 3_600_000_000;
 /// Permitted rates, in calls per second.
-pub(super) const RATES: std::ops::RangeInclusive<f64> = 0.01..=1e6;
+pub(crate) const RATES: std::ops::RangeInclusive<f64> = 0.01..=1e6;
 
 /// Options of a latency test.
 #[derive(Clone, Debug)]
@@ -236,7 +236,7 @@ impl LatencyOptions {
         self.injected.iter().copied().filter(|fault| pair == 0 || !fault.is_of_one_pair()).collect()
     }
 
-    pub(super) fn case_name(&self, pair: u32, class: record::Class) -> String {
+    pub(crate) fn case_name(&self, pair: u32, class: record::Class) -> String {
         let cell = if self.cell.is_empty() { String::new() } else { format!("{}/", self.cell) };
         format!("{}/{cell}pair:{pair}/{}", self.family(), class.name())
     }

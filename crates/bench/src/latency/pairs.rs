@@ -2,9 +2,9 @@
 //! Not here: the workers' own code (`role`), the figures (`tally`).
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use procgroup::{BlockLayout, Member, ProcessGroup, WorkerError};
+use procgroup::{BlockLayout, Member, Onlooker, ProcessGroup, SharedBlock, WorkerError};
 
 use super::fault::Injected;
 use super::flight::RecordingKeeper;
@@ -38,7 +38,12 @@ pub(super) struct Pairs {
     pairs: u32,
     /// Number of workers that are servers: the first ones, one per pair, or none.
     servers: u32,
+    /// Time without a reply after which a pair has stopped, for the flight recorder.
+    stall: Duration,
 }
+
+/// Time without a reply, more on a busy machine, after which a call is old, as `explain` counts, and a pair has stopped.
+const STALL: Duration = Duration::from_millis(1200);
 
 /// The results of one pair.
 pub(super) struct PairResult {
@@ -108,7 +113,7 @@ impl Pairs {
         let mut workers = workers.map_err(|error| error.to_string())?;
         // A failure is a result of its pair; `run` sees a signal again.
         let _ = workers.prepare();
-        Ok(Self { workers, pairs, servers })
+        Ok(Self { workers, pairs, servers, stall: STALL + period })
     }
 
     /// Returns true if any pair is not broken.
@@ -124,19 +129,14 @@ impl Pairs {
     /// The signal that stopped all pairs.
     pub(super) fn run(
         &mut self,
-        mut keeper: Option<&mut RecordingKeeper>,
+        keeper: Option<&mut RecordingKeeper>,
         brokers: &Brokers,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), &'static str> {
         let clients: Vec<u32> = (self.servers..self.servers + self.pairs).collect();
-        let made = self.workers.round(DONE, &mut |block| {
-            brokers.end_with(block);
-            match &mut keeper {
-                Some(keeper) if block.is_paused() => keeper.paused(block, &clients, DONE),
-                _ => progress(clients.iter().map(|client| u64::from(block.calls(*client))).sum()),
-            }
-        });
-        match made {
+        let moved = vec![(0, Instant::now()); clients.len()];
+        let mut watch = Watch { keeper, brokers, progress, clients, moved, stall: self.stall };
+        match self.workers.round(DONE, &mut watch) {
             Err(WorkerError::Stopped(signal)) => Err(signal),
             _ => Ok(()),
         }
@@ -163,6 +163,56 @@ impl Pairs {
             fifo: ThreadFacts::read(&notes, NotedThread::Fifo),
             other: ThreadFacts::read(&notes, NotedThread::Other),
             miss: notes::miss(&notes, pair),
+        }
+    }
+}
+
+/// Looks after the pairs while they make their calls.
+struct Watch<'w> {
+    keeper: Option<&'w mut RecordingKeeper>,
+    brokers: &'w Brokers,
+    progress: &'w mut dyn FnMut(u64),
+    clients: Vec<u32>,
+    /// Calls of each client when they last changed, and that time.
+    moved: Vec<(u32, Instant)>,
+    stall: Duration,
+}
+
+impl Watch<'_> {
+    /// The first pair without a reply for too long.
+    fn stalled(&mut self, block: &SharedBlock) -> Option<u32> {
+        let mut stalled = None;
+        for (pair, (client, moved)) in (0..).zip(self.clients.iter().zip(&mut self.moved)) {
+            let calls = block.calls(*client);
+            if calls != moved.0 || block.done(*client) >= DONE || block.is_paused() {
+                *moved = (calls, Instant::now());
+            } else if sys::patience::is_over(moved.1, self.stall) {
+                stalled = stalled.or(Some(pair));
+            }
+        }
+        stalled
+    }
+}
+
+impl Onlooker for Watch<'_> {
+    fn works(&mut self, block: &mut SharedBlock) {
+        (&*self.brokers).works(block);
+        if let Some(pair) = self.stalled(block) {
+            self.breaks(pair);
+        }
+        match &mut self.keeper {
+            Some(keeper) if block.is_paused() => {
+                keeper.paused(block, &self.clients, DONE);
+                // Saving takes a time in which nobody calls.
+                self.moved.iter_mut().for_each(|moved| moved.1 = Instant::now());
+            }
+            _ => (self.progress)(self.clients.iter().map(|client| u64::from(block.calls(*client))).sum()),
+        }
+    }
+
+    fn breaks(&mut self, pair: u32) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.stop_at(pair);
         }
     }
 }

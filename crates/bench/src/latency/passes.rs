@@ -18,6 +18,8 @@ use crate::run::{Observer, RunError};
 
 /// Iterations of the short pass.
 const SHORT: std::ops::RangeInclusive<u64> = 100..=2000;
+/// Seconds without a call that end the short pass: a pair that hangs there hangs in the test, too, which waits as it should.
+const SHORT_PATIENCE_S: u64 = 5;
 
 /// A test that wants a flight recorder.
 pub(super) struct Passes<'t> {
@@ -54,7 +56,7 @@ impl Passes<'_> {
                 Recorder { missing: Some(missing), ..Recorder::default() }
             }
         };
-        if let Some(test) = &mut run.latency {
+        if let Some(test) = run.measured.latency_mut() {
             test.recorder = Some(recorder);
         }
         Ok(())
@@ -64,7 +66,11 @@ impl Passes<'_> {
     fn short_pass(&self) -> Recorder {
         let options = self.options;
         let iterations = (options.iterations / 5).clamp(*SHORT.start(), *SHORT.end());
-        let short = LatencyOptions { iterations: iterations.min(options.iterations), ..options.clone() };
+        let short = LatencyOptions {
+            iterations: iterations.min(options.iterations),
+            patience_s: options.patience_s.min(SHORT_PATIENCE_S),
+            ..options.clone()
+        };
         let mut recorder = Recorder::default();
         // Whatever fails here fails again in the test itself, which says why.
         if let Ok(mut pairs) = Pairs::start(&short, self.setup) {
@@ -87,8 +93,8 @@ impl Passes<'_> {
     ) -> Result<Recorder, RunError> {
         let setup = Setup { flight: Some(keeper.folder()), records: keeper.records(), ..self.setup.clone() };
         measure(self.options, &setup, run, self.brokers, Some(&mut keeper), observer)?;
-        let Recorder { saved, trouble, .. } = keeper.finish();
-        Ok(Recorder { saved, trouble, ..short })
+        let Recorder { saved, stopped, trouble, .. } = keeper.finish();
+        Ok(Recorder { saved, stopped, trouble, ..short })
     }
 
     /// Measures the whole test without the recorder, if this was too dear. A failed or stopped call is the result, with or
@@ -100,7 +106,7 @@ impl Passes<'_> {
         run: &mut Run,
         observer: &mut dyn Observer,
     ) -> Recorder {
-        let with = run.latency.as_ref().map(|test| test.all.clone()).unwrap_or_default();
+        let with = run.latency().map(|test| test.all.clone()).unwrap_or_default();
         let failed = run.cases.iter().any(|case| case.failure().is_some());
         if !run.complete || failed || !recorder.is_too_dear(&with) {
             return recorder;

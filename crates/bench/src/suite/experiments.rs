@@ -9,11 +9,11 @@ use super::{SuiteOptions, SuitePart, latency_options, named};
 use crate::background::{self, BackgroundOptions};
 use crate::inversion::{self, InversionOptions};
 use crate::latency::LatencyOptions;
-use crate::latency::sweep::{self, Grid};
 use crate::load::LoadClass;
 use crate::overload::{self, OverloadOptions};
 use crate::plan::{Flavour, Release, fresh_seed};
 use crate::run::{Observer, RunError};
+use crate::sweep::{self, Grid};
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +175,7 @@ mod tests {
             inherits_as_told: false,
             recordings: None,
             injected: Vec::new(),
+            patience_s: 30,
             command_line: Vec::new(),
         }
     }
