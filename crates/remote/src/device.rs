@@ -1,15 +1,17 @@
 //! A command on another machine, from the first question to the removed folder.
 //! Not here: the other side (`remote.sh`), the programs in between (`link`, `exchange`).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use intake::{Arrivals, Limits, Name, Place};
+use sys::local_time::LocalTime;
 
 use super::error::RemoteError;
 use super::exchange::{Ended, converse, perform};
 use super::frame::Frame;
+use super::lines::Lines;
 use super::link::Link;
 use super::patience::{Step, Stopping};
 use super::program::{Machine, Programs, hashed};
@@ -44,6 +46,9 @@ pub struct Job {
     pub variables: Vec<(String, String)>,
     /// Folders to make in its working folder.
     pub folders: Vec<String>,
+    /// Whether a line of its standard output that ends in `: FOLDER` names results that are whole: they are fetched at
+    /// once, and with all others at the end.
+    pub announces: bool,
 }
 
 /// Use that this machine makes of the answers.
@@ -119,6 +124,10 @@ struct Device {
     uncertain: Option<(String, Instant)>,
     /// Frames heard of the command: whether the machine was there.
     frames: Cell<u64>,
+    /// When it was last heard of.
+    heard: Cell<SystemTime>,
+    /// The last line of its output.
+    words: RefCell<Lines>,
     stopping: Stopping,
     limits: Limits,
 }
@@ -140,12 +149,15 @@ struct Fetched {
     skipped: Vec<String>,
     /// Names that are not taken here, with the reason.
     refused: Vec<String>,
+    /// Number of files that are whole.
+    whole: usize,
 }
 
 impl Device {
     fn new(link: Link, target: String, patience: Duration) -> Self {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let name = format!("run-{:x}-{:x}", now.as_nanos(), std::process::id());
+        let now = SystemTime::now();
+        let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let name = format!("run-{:x}-{:x}", since_epoch.as_nanos(), std::process::id());
         let (home, stopping) = (String::new(), Stopping::default());
         let bases = BASES.map(str::to_owned).into();
         Self {
@@ -158,6 +170,8 @@ impl Device {
             connected: false,
             uncertain: None,
             frames: Cell::new(0),
+            heard: Cell::new(now),
+            words: RefCell::default(),
             stopping,
             limits: Limits::USUAL,
         }
@@ -183,7 +197,7 @@ impl Device {
     fn work(&mut self, job: &Job, program: &Path, sinks: &mut dyn Sinks) -> Result<Outcome, RemoteError> {
         let started = self.started(job, program, sinks);
         sinks.progress("");
-        let (status, heard) = match started.and_then(|()| self.follow(sinks)) {
+        let (status, heard) = match started.and_then(|()| self.follow(job, sinks)) {
             Ok(ended) => ended,
             Err(RemoteError::Refused { code, said }) if code == "gone" && self.uncertain.is_some() => {
                 let said = self.uncertain.take().map_or(said, |(said, _)| said);
@@ -201,7 +215,8 @@ impl Device {
         };
         let fetched = self.fetch(job, sinks);
         sinks.progress("");
-        let Fetched { files, skipped, refused } = fetched.map_err(|error| error.kept_in(self.folder()))?;
+        let Fetched { files, skipped, refused, .. } =
+            fetched.map_err(|error| error.kept_in(self.folder()))?;
         let (target, folder) = (&self.target, self.folder());
         for (names, why) in [(&skipped, "cannot be read"), (&refused, "have names that are not taken here")] {
             if !names.is_empty() {
@@ -348,17 +363,20 @@ impl Device {
     }
 
     /// Passes on the command's output until it ends; returns its status.
-    fn follow(&mut self, sinks: &mut dyn Sinks) -> Result<(String, Heard), RemoteError> {
+    fn follow(&mut self, job: &Job, sinks: &mut dyn Sinks) -> Result<(String, Heard), RemoteError> {
         let mut heard = Heard::default();
         let folder = self.folder();
         let status = self.persist(Step::Follow, sinks, |device, sinks| {
             let words = [folder.clone(), heard.out.to_string(), heard.err.to_string()];
             let call = device.link.script(script("follow", &words));
+            let sinks = RefCell::new(sinks);
             let take = |frame| {
+                let mut sinks = sinks.borrow_mut();
                 device.beat();
                 match frame {
                     Frame::Out(bytes) => {
                         heard.out += bytes.len() as u64;
+                        device.words.borrow_mut().add(&bytes);
                         heard.unread |= sinks.stdout(&bytes).is_err();
                     }
                     Frame::Err(bytes) => {
@@ -373,7 +391,16 @@ impl Device {
                 }
                 Ok(device.limits.check_output(heard.out + heard.err)?)
             };
-            let ended = converse(&device.link, call, take, || device.glance(&folder));
+            let glance = || {
+                device.glance(&folder)?;
+                let announced = std::mem::take(&mut device.words.borrow_mut().announced);
+                for part in announced.iter().filter(|_| job.announces) {
+                    // What does not come now comes at the end.
+                    let _ = device.fetched(&[folder.clone(), part.clone()], job, &mut **sinks.borrow_mut());
+                }
+                Ok(())
+            };
+            let ended = converse(&device.link, call, take, glance);
             match (ended, &device.uncertain) {
                 // Its start may go on there without the connection.
                 (Err(RemoteError::Refused { code, said }), Some((_, since)))
@@ -415,46 +442,59 @@ impl Device {
     /// The machine was heard of.
     fn beat(&self) {
         self.frames.set(self.frames.get() + 1);
+        self.heard.set(SystemTime::now());
     }
 
     /// Fetches what the command left.
     fn fetch(&mut self, job: &Job, sinks: &mut dyn Sinks) -> Result<Fetched, RemoteError> {
         let folder = self.folder();
-        let made =
-            |path: &str| path == "." || job.folders.iter().any(|made| Path::new(made).starts_with(path));
         let (mut fetched, mut most) = (Fetched::default(), 0);
         self.persist(Step::Fetch, sinks, |device, sinks| {
-            let mut arrivals = Arrivals::new(device.limits);
-            let mut skipped = Vec::new();
-            let call = device.link.script(script("fetch", std::slice::from_ref(&folder)));
-            let take = |frame| {
-                match frame {
-                    Frame::Fact(name, path) if name == "skipped" && skipped.len() < MOST_FACTS => {
-                        skipped.push(path);
-                    }
-                    Frame::File(path, size) => {
-                        sinks.progress(&format!("fetching {path} ({size} bytes)"));
-                        arrivals.begin(&path, NEW_FILE, Some(size), &mut |name| sinks.place(name))?;
-                    }
-                    // Those of before are for the command only.
-                    Frame::Folder(path) if made(&path) => {}
-                    Frame::Folder(path) => arrivals.folder(&path, &mut |name| sinks.place(name))?,
-                    Frame::Content(bytes) => arrivals.append(&bytes)?,
-                    _ => {}
-                }
-                Ok(())
-            };
-            let ended = converse(&device.link, call, take, || device.in_time(Step::Fetch));
+            let (ended, all) = device.fetched(std::slice::from_ref(&folder), job, sinks);
             // Only a file more than ever before is a step forward: each attempt begins with the first.
-            if arrivals.whole() > most {
-                most = arrivals.whole();
+            if all.whole > most {
+                most = all.whole;
                 device.beat();
             }
-            let (files, refused) = arrivals.into_parts();
-            fetched = Fetched { files, skipped, refused };
+            fetched = all;
             ended
         })?;
         Ok(fetched)
+    }
+
+    /// One attempt to fetch what the command left, or a part of it: `words` are its folder, and that part.
+    fn fetched(
+        &self,
+        words: &[String],
+        job: &Job,
+        sinks: &mut dyn Sinks,
+    ) -> (Result<Ended, RemoteError>, Fetched) {
+        let made =
+            |path: &str| path == "." || job.folders.iter().any(|made| Path::new(made).starts_with(path));
+        let mut arrivals = Arrivals::new(self.limits);
+        let mut skipped = Vec::new();
+        let call = self.link.script(script("fetch", words));
+        let take = |frame| {
+            match frame {
+                Frame::Fact(name, path) if name == "skipped" && skipped.len() < MOST_FACTS => {
+                    skipped.push(path);
+                }
+                Frame::File(path, size) => {
+                    sinks.progress(&format!("fetching {path} ({size} bytes)"));
+                    arrivals.begin(&path, NEW_FILE, Some(size), &mut |name| sinks.place(name))?;
+                }
+                // Those of before are for the command only.
+                Frame::Folder(path) if made(&path) => {}
+                Frame::Folder(path) => arrivals.folder(&path, &mut |name| sinks.place(name))?,
+                Frame::Content(bytes) => arrivals.append(&bytes)?,
+                _ => {}
+            }
+            Ok(())
+        };
+        let ended = converse(&self.link, call, take, || self.in_time(Step::Fetch));
+        let whole = arrivals.whole();
+        let (files, refused) = arrivals.into_parts();
+        (ended, Fetched { files, skipped, refused, whole })
     }
 
     /// Removes what the command left there.
@@ -512,6 +552,10 @@ impl Device {
             }
             if lost.get_or_insert_with(Instant::now).elapsed() >= patience {
                 let folder = self.folder();
+                let (at, words) = (LocalTime::of(self.heard.get()), &self.words.borrow().last);
+                let words =
+                    if words.is_empty() { String::new() } else { format!("; its last line was: {words}") };
+                sinks.note(&format!("{} was last heard of at {at}{words}", self.target));
                 return Err(RemoteError::Lost { target: self.target.clone(), after: patience, folder, said });
             }
             std::thread::sleep(PAUSE);

@@ -237,13 +237,14 @@ stop() {
     alive "$1" && kill -s "$2" -- "-$pid"
 }
 
-# fetch RUN: every folder and file that the command left.
+# fetch RUN [PART]: every folder and file that the command left, or those of a folder among them.
 fetch() {
     cd "$1/files" || fail gone "there is no $1"
-    find . -type d | while read -r folder; do
+    part=./${2:-}
+    find "${part%/}" -type d | while read -r folder; do
         echo "D ${folder#./}"
     done
-    find . -type f | while IFS= read -r file; do
+    find "${part%/}" -type f | while IFS= read -r file; do
         [ -r "$file" ] || {
             echo "=skipped ${file#./}"
             continue

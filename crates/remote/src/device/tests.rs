@@ -88,6 +88,22 @@ fn words(words: &[&str]) -> Job {
 }
 
 #[test]
+fn what_a_line_announces_is_fetched_while_the_command_runs() {
+    for shell in SHELLS {
+        let mut desk = Desk::new();
+        let here = desk.folder.path().join("here/out/one/file").display().to_string();
+        let job = Job { announces: true, variables: vec![("HERE".to_owned(), here.clone())], ..words(&[]) };
+        let text = "mkdir -p out/one other; echo y > out/one/file; echo z > other/file; echo 'caught it: out/one'; tries=0; \
+                    until [ -s \"$HERE\" ]; do [ $tries -lt 1200 ] || exit 9; tries=$((tries + 1)); sleep 0.1; done; \
+                    [ ! -e \"${HERE%/out/one/file}/other\" ] || exit 8; echo caught";
+        let outcome = desk.run(shell, text, &job).expect("it runs");
+        assert_eq!(outcome.status, 0, "{shell:?}");
+        assert_eq!(fs::read(here).expect("fetched"), b"y\n");
+        assert_eq!(outcome.files.len(), 2, "at the end all come");
+    }
+}
+
+#[test]
 fn a_command_runs_with_its_words_and_leaves_its_files() {
     for shell in SHELLS {
         let mut desk = Desk::new();
@@ -165,13 +181,14 @@ fn a_machine_that_does_not_come_back_is_given_up_and_keeps_the_results() {
     let program = desk.program("sleep 0.5; echo done");
     device.started(&words(&[]), &program, &mut desk).expect("started");
     device.link = Link::shell(&["sh", "-c", "echo error: device offline >&2; exit 1"]);
-    let why = device.follow(&mut desk).expect_err("gone");
+    let why = device.follow(&Job::default(), &mut desk).expect_err("gone");
     let folder = device.folder();
     assert!(matches!(&why, RemoteError::Lost { folder: at, .. } if *at == folder), "{why}");
+    assert!(desk.notes.iter().any(|note| note.contains("was last heard of at 20")), "{:?}", desk.notes);
     assert!(why.exit_code() == 3 && why.to_string().contains("device offline"), "{why}");
     // And when it is there again, so are they.
     device.link = Link::shell(&["sh"]);
-    assert_eq!(device.follow(&mut desk).expect("there").0, "0");
+    assert_eq!(device.follow(&Job::default(), &mut desk).expect("there").0, "0");
     assert_eq!(desk.out, b"done\n");
 }
 
@@ -320,7 +337,7 @@ fn files_that_cannot_be_fetched_are_given_up_after_a_while() {
     device.probe().expect("there");
     let program = desk.program("echo small > a; head -c 300000 /dev/zero > b");
     device.started(&words(&[]), &program, &mut desk).expect("started");
-    device.follow(&mut desk).expect("ends");
+    device.follow(&Job::default(), &mut desk).expect("ends");
     // A connection that is always cut in the second file.
     device.link = Link::shell(&["sh", "-c", "sh | head -c 100000"]);
     let begun = Instant::now();
@@ -338,7 +355,7 @@ fn a_command_whose_start_is_uncertain_is_found_or_cannot_begin() {
         let program = desk.program("echo ran");
         device.started(&words(&[]), &program, &mut desk).expect("started");
         device.uncertain = Some(("cut".to_owned(), Instant::now()));
-        assert_eq!(device.follow(&mut desk).expect("it had started").0, "0");
+        assert_eq!(device.follow(&Job::default(), &mut desk).expect("it had started").0, "0");
         device.refused().expect("removed");
         // As late as it comes, it finds its place taken.
         let why = device.started(&words(&[]), &program, &mut desk).expect_err("refused");
