@@ -74,11 +74,15 @@ pub fn first(
         if outcomes.iter().all(|outcome| *outcome == outcomes[0]) {
             continue;
         }
-        let found = known::find(names, &Place { program, number, step }, &outcomes);
-        match found {
-            Some(known) if known.goes_on => passed.push(known),
-            known => return (Some(Difference { step: Some(number), outcomes, known }), passed),
-        }
+        let known = match known::find(names, &Place { program, number, step }, &outcomes) {
+            Some(all) if all.iter().all(|known| known.goes_on) => {
+                passed.extend(all);
+                continue;
+            }
+            Some(all) => all.into_iter().find(|known| !known.goes_on),
+            None => None,
+        };
+        return (Some(Difference { step: Some(number), outcomes, known }), passed);
     }
     (None, passed)
 }

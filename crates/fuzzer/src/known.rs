@@ -1,9 +1,11 @@
 //! Differences between drivers that are known: which, why, and the contract's item.
 //! Not here: finding differences (`compare`).
 //!
-//! A driver is the Rust one if its name in the list of drivers has `rust`.
+//! A driver is the Rust one if its name in the list of drivers has `rust`, and the embedded one if it begins with `embedded`.
 
-use crate::program::{Action, Command, Looper, Object, Program, Read, Step};
+use abi::codes::tf;
+
+use crate::program::{Action, Command, Looper, Object, PROCS, Program, Read, Step, Transaction};
 
 /// A known difference.
 #[derive(Debug)]
@@ -14,25 +16,59 @@ pub struct Known {
     pub reason: &'static str,
     /// Whether they come together again, so that the rest of the program can be compared.
     pub goes_on: bool,
-    /// The rule: the place, what the others gave, what the Rust driver gave.
+    /// The drivers that do it.
+    who: fn(Kind) -> bool,
+    /// The rule: the place, what another driver gave, what one of these gave.
     matches: fn(&Place<'_>, &str, &str) -> bool,
 }
 
-/// All known differences, each between the Rust driver and the others.
+/// A driver's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    C,
+    Rust,
+    Embedded,
+}
+
+impl Kind {
+    fn of_name(name: &str) -> Self {
+        match name {
+            _ if name.contains("rust") => Self::Rust,
+            _ if name.starts_with("embedded") => Self::Embedded,
+            _ => Self::C,
+        }
+    }
+
+    fn is_rust(self) -> bool {
+        self == Self::Rust
+    }
+
+    fn is_embedded(self) -> bool {
+        self == Self::Embedded
+    }
+
+    fn is_not_c(self) -> bool {
+        self != Self::C
+    }
+}
+
+/// All known differences.
 pub static ALL: &[Known] = &[
     Known {
-        item: "WR-05",
-        reason: "a thread's first read never blocks; the Rust driver has no such state",
+        item: "TX-09",
+        reason: "the Rust driver looks at a call's payload first: a malformed call of a dead node is FAILED_REPLY",
         goes_on: true,
-        matches: |_, others, rust| {
-            let pairs = [("ok NOOP", "EAGAIN"), ("ok NOOP", "waits")];
-            pairs.contains(&(others, rust)) || others == "readable=1" && rust == "readable=0"
+        who: Kind::is_rust,
+        matches: |place, others, rust| {
+            let failed = |outcome: &str| outcome.replace("DEAD_REPLY", "FAILED_REPLY");
+            others.contains("DEAD_REPLY") && failed(others) == rust && place.thread_sent_malformed()
         },
     },
     Known {
         item: "WR-08",
         reason: "the Rust driver returns at once from a read with less than 80 bytes of room",
         goes_on: true,
+        who: Kind::is_rust,
         matches: |place, others, rust| {
             let small = place.read().is_some_and(|read| read.room < 80);
             small && others == "EAGAIN" && (rust == "ok NOOP" || rust == "ok")
@@ -42,6 +78,7 @@ pub static ALL: &[Known] = &[
         item: "IOC-08",
         reason: "the Rust driver freezes no process of a pid without binder, successfully",
         goes_on: true,
+        who: Kind::is_rust,
         matches: |place, others, rust| {
             let asks = matches!(place.step.action, Action::Freeze(..) | Action::FrozenInfo(_));
             asks && others == "EINVAL" && (rust == "ok" || rust == "sync=0 async=0")
@@ -51,6 +88,7 @@ pub static ALL: &[Known] = &[
         item: "REF-14",
         reason: "the Rust driver gives node work of a thread that exited to the process",
         goes_on: false,
+        who: Kind::is_rust,
         matches: |place, _, rust| {
             let of_node = ["INCREFS", "ACQUIRE", "RELEASE", "DECREFS"].iter().any(|word| rust.contains(word));
             of_node && place.before().any(|step| step.action == Action::ThreadExit)
@@ -60,6 +98,7 @@ pub static ALL: &[Known] = &[
         item: "LP-07",
         reason: "the Rust driver gives the process's work to no thread outside the pool",
         goes_on: false,
+        who: Kind::is_rust,
         matches: |place, others, rust| {
             let nothing = matches!(rust, "EAGAIN" | "waits" | "ok NOOP" | "readable=0");
             let own = nothing && !place.is_in_pool(place.step.proc, place.step.thread);
@@ -72,6 +111,7 @@ pub static ALL: &[Known] = &[
         item: "OBJ-18",
         reason: "a buffer at data offset 0 can be a parent on the Rust driver",
         goes_on: false,
+        who: Kind::is_rust,
         matches: |place, _, _| {
             place
                 .transactions()
@@ -82,31 +122,107 @@ pub static ALL: &[Known] = &[
         item: "OBJ-19",
         reason: "the Rust driver refuses an empty array of descriptors where none may be sent",
         goes_on: false,
+        who: Kind::is_rust,
         matches: |place, _, rust| {
             let empty = |object: &Object| matches!(object, Object::Fds { count: 0, .. });
-            rust.contains("FAILED_REPLY") && place.transactions().any(|what| what.objects.iter().any(empty))
+            // A refused reply fails its caller, in a later step.
+            let mut sent = place.until_now().flat_map(Step::transactions);
+            rust.contains("FAILED_REPLY") && sent.any(|what| what.objects.iter().any(empty))
+        },
+    },
+    Known {
+        item: "IOC-04",
+        reason: "the Rust driver has another errno for an unknown handle, and takes a weak one",
+        goes_on: true,
+        who: Kind::is_rust,
+        matches: |place, others, rust| {
+            let asks = matches!(place.step.action, Action::NodeInfo(_));
+            asks && others == "EINVAL" && (rust == "ENOENT" || rust.starts_with("strong="))
+        },
+    },
+    Known {
+        item: "LP-03",
+        reason: "on the Rust driver a thread that entered the pool settles a request by registering, too",
+        goes_on: false,
+        who: Kind::is_rust,
+        matches: |place, others, rust| {
+            let registers = |step: &&Step| step.commands().contains(&Command::Looper(Looper::Register));
+            let reads = |proc: usize| proc == place.step.proc || rust.contains(&format!("| p{proc}.t"));
+            let asks = rust.contains("SPAWN_LOOPER") && !others.contains("SPAWN_LOOPER");
+            asks && place.until_now().filter(registers).any(|step| reads(step.proc))
         },
     },
     Known {
         item: "TX-21",
         reason: "the Rust driver has other errnos in the extended error, and none for dead and frozen targets",
         goes_on: true,
+        who: Kind::is_rust,
         matches: |place, _, _| place.step.action == Action::ExtendedError,
     },
     Known {
         item: "OW-11",
         reason: "PENDING_FROZEN stops the write of the Rust driver",
         goes_on: false,
-        matches: |place, others, _| others.contains("PENDING_FROZEN") && place.commands() > 1,
+        who: Kind::is_rust,
+        matches: |place, others, _| others.contains("PENDING_FROZEN") && place.step.commands().len() > 1,
     },
     Known {
         item: "FRZ-07",
         reason: "the Rust driver repeats no state, and refuses a cookie that another node has",
         goes_on: false,
+        who: Kind::is_rust,
         matches: |place, others, rust| {
             let watches = |command: &Command| matches!(command, Command::Watch { freeze: true, .. });
             let refused = rust.starts_with("EINVAL") && place.any(watches);
             refused || others.contains("FROZEN_BINDER") != rust.contains("FROZEN_BINDER")
+        },
+    },
+    Known {
+        item: "ID-02",
+        reason: "the C driver names no process for a call whose thread exited; the others keep the pid",
+        goes_on: true,
+        who: Kind::is_not_c,
+        matches: |_, others, kept| {
+            let has_named = |name: usize| kept.replace(&format!("from=p{name} "), "from=- ") == others;
+            (0..PROCS).any(has_named)
+        },
+    },
+    Known {
+        item: "EXT-01",
+        reason: "on the Rust driver nobody can call back into a process by a call whose thread exited",
+        goes_on: false,
+        who: Kind::is_rust,
+        matches: |place, others, rust| {
+            let lost = others.contains("TRANSACTION(") && matches!(rust, "EAGAIN" | "waits");
+            let fails = rust.contains("DEAD_REPLY") && !others.contains("DEAD_REPLY");
+            let left_a_call =
+                |at: usize| place.step_at(at).action == Action::ThreadExit && place.has_called(at, true);
+            (lost || fails) && (0..place.number).any(left_a_call)
+        },
+    },
+    Known {
+        item: "TX-18",
+        reason: "the embedded driver takes a reply to a thread that exited as any other, then drops it",
+        goes_on: false,
+        who: Kind::is_embedded,
+        matches: |place, others, embedded| {
+            let stops = |word: &&str| word.starts_with("taken=");
+            let counted = |word: &&str| word.starts_with("INCREFS(") || word.starts_with("ACQUIRE(");
+            let goes_on = embedded.split(' ').filter(|word| !counted(word));
+            let is_so = goes_on.eq(others.split(' ').filter(|word| !stops(word)));
+            is_so && place.before().any(|step| step.action == Action::ThreadExit)
+        },
+    },
+    Known {
+        item: "TX-19",
+        reason: "a chain's first caller learns of a death at once on the embedded driver",
+        goes_on: false,
+        who: Kind::is_embedded,
+        matches: |place, others, embedded| {
+            // The one that died is in the middle of a chain: it had called on.
+            let ends = |at: &usize| matches!(place.step_at(*at).action, Action::Close | Action::Kill);
+            let breaks = (0..=place.number).filter(ends).any(|at| place.has_called(at, false));
+            breaks && embedded.contains("DEAD_REPLY") && !others.contains("DEAD_REPLY")
         },
     },
 ];
@@ -132,30 +248,43 @@ pub(crate) struct Place<'p> {
 }
 
 impl Place<'_> {
-    fn exchange(&self) -> (&[Command], Option<Read>) {
-        match &self.step.action {
-            Action::Exchange(commands, read) => (commands, *read),
-            _ => (&[], None),
+    fn read(&self) -> Option<Read> {
+        match self.step.action {
+            Action::Exchange(_, read) => read,
+            _ => None,
         }
     }
 
-    fn read(&self) -> Option<Read> {
-        self.exchange().1
-    }
-
-    fn commands(&self) -> usize {
-        self.exchange().0.len()
-    }
-
     fn any(&self, is_so: impl Fn(&Command) -> bool) -> bool {
-        self.exchange().0.iter().any(is_so)
+        self.step.commands().iter().any(is_so)
     }
 
-    fn transactions(&self) -> impl Iterator<Item = &crate::program::Transaction> {
-        self.exchange().0.iter().filter_map(|command| match command {
-            Command::Transaction(_, what) => Some(what),
-            _ => None,
-        })
+    fn transactions(&self) -> impl Iterator<Item = &Transaction> {
+        self.step.transactions()
+    }
+
+    /// Whether this thread has sent a call or reply with a wrong size or offset.
+    fn thread_sent_malformed(&self) -> bool {
+        let wrong = |what: &Transaction| what.cut != 0 || what.clip != 0 || what.short != 0 || what.skew != 0;
+        let own = |step: &&Step| (step.proc, step.thread) == (self.step.proc, self.step.thread);
+        let own = self.until_now().filter(own);
+        own.flat_map(Step::transactions).any(wrong)
+    }
+
+    fn step_at(&self, at: usize) -> &Step {
+        &self.program.steps[at]
+    }
+
+    /// Whether the process of the step at `at` has sent a call with a reply before; if `same_thread`, that thread.
+    fn has_called(&self, at: usize, same_thread: bool) -> bool {
+        let of = self.step_at(at);
+        let own = |step: &&Step| step.proc == of.proc && (!same_thread || step.thread == of.thread);
+        let calls = |command: &Command| matches!(command, Command::Transaction(Some(_), what) if what.flags & tf::ONE_WAY == 0);
+        self.program.steps[..at].iter().filter(own).flat_map(Step::commands).any(calls)
+    }
+
+    fn until_now(&self) -> impl Iterator<Item = &Step> {
+        self.program.steps[..=self.number].iter()
     }
 
     fn before(&self) -> impl Iterator<Item = &Step> {
@@ -189,20 +318,19 @@ impl Place<'_> {
     }
 }
 
-/// The known difference that this is.
-pub(crate) fn find(names: &[String], place: &Place<'_>, outcomes: &[String]) -> Option<&'static Known> {
-    let is_rust = |name: &String| name.contains("rust");
-    let of = |wanted: bool| {
-        names
-            .iter()
-            .zip(outcomes)
-            .filter(move |(name, _)| is_rust(name) == wanted)
-            .map(|(_, outcome)| outcome)
+/// The known differences that explain why these outcomes differ: each driver is compared with the first C driver, or with
+/// the first one. `None` if one of them is not explained.
+pub(crate) fn find(names: &[String], place: &Place<'_>, outcomes: &[String]) -> Option<Vec<&'static Known>> {
+    let kinds: Vec<Kind> = names.iter().map(|name| Kind::of_name(name)).collect();
+    let base = kinds.iter().position(|kind| *kind == Kind::C).unwrap_or(0);
+    let explains = |known: &Known, other: usize| match [base, other].map(|driver| (known.who)(kinds[driver]))
+    {
+        [false, true] => (known.matches)(place, &outcomes[base], &outcomes[other]),
+        [true, false] => (known.matches)(place, &outcomes[other], &outcomes[base]),
+        _ => false,
     };
-    let (rust, other) = (of(true).next()?, of(false).next()?);
-    // The others among themselves must agree: what differs there is another matter.
-    let agree = of(true).all(|outcome| outcome == rust) && of(false).all(|outcome| outcome == other);
-    ALL.iter().find(|known| agree && (known.matches)(place, other, rust))
+    let differ = (0..outcomes.len()).filter(|other| outcomes[*other] != outcomes[base]);
+    differ.map(|other| ALL.iter().find(|known| explains(known, other))).collect()
 }
 
 #[cfg(test)]
@@ -233,6 +361,77 @@ mod tests {
         assert_eq!(item(["kernel:c", "kernel:rust"], program, ["EAGAIN", "ok NOOP COMPLETE"]), None);
         let joined = "p0.t0 open 4096\np0.t0 enter\np0.t0 read";
         assert_eq!(item(["kernel:c", "kernel:rust"], joined, outcomes), None);
+    }
+
+    #[test]
+    fn a_malformed_call_alone_may_fail_in_another_way() {
+        let outcomes = ["ok taken=0 NOOP DEAD_REPLY", "ok taken=0 NOOP FAILED_REPLY"];
+        for (call, known) in [("call 1 clip=4 [node 2]", Some("TX-09")), ("call 1 [node 2]", None)] {
+            let program = format!("p0.t0 open 4096\np0.t0 {call}\np0.t0 enter; read");
+            assert_eq!(item(["embedded", "kernel:rust"], &program, outcomes), known, "{call}");
+        }
+    }
+
+    #[test]
+    fn what_an_exited_thread_changes_is_known_of_one_driver_each() {
+        let exited = "p0.t0 open 4096\np0.t0 call 0 code=1\np0.t0 thread-exit\np0.t0 enter; read";
+        let stayed = "p0.t0 open 4096\np0.t0 call 0 code=1\np0.t0 enter; read";
+        for (name, outcomes, known) in [
+            ("kernel:rust", ["ok NOOP TRANSACTION(node=1,101 code=1)", "EAGAIN"], "EXT-01"),
+            ("kernel:rust", ["EAGAIN", "ok NOOP DEAD_REPLY"], "EXT-01"),
+            ("embedded", ["ok NOOP COMPLETE", "ok NOOP INCREFS(1,101) ACQUIRE(1,101) COMPLETE"], "TX-18"),
+            ("embedded", ["ok taken=1 NOOP COMPLETE", "ok NOOP COMPLETE"], "TX-18"),
+        ] {
+            assert_eq!(item(["kernel:c", name], exited, outcomes), Some(known), "{outcomes:?}");
+            assert_eq!(item(["kernel:c", name], stayed, outcomes), None, "{outcomes:?}");
+            assert_eq!(item([name, "kernel:c"], exited, outcomes), None, "{outcomes:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_rust_driver_takes_otherwise_is_known() {
+        let names = ["embedded", "kernel:rust"];
+        let info = "p0.t0 open 4096\np0.t0 node-info 7";
+        assert_eq!(item(names, info, ["EINVAL", "ENOENT"]), Some("IOC-04"));
+        assert_eq!(item(names, info, ["EINVAL", "EFAULT"]), None);
+        let asked = ["ok NOOP TRANSACTION(code=1)", "ok SPAWN_LOOPER TRANSACTION(code=1)"];
+        assert_eq!(item(names, "p0.t0 open 4096\np0.t0 enter; register\np0.t0 read", asked), Some("LP-03"));
+        assert_eq!(item(names, "p0.t0 open 4096\np0.t0 enter\np0.t0 read", asked), None);
+        let replied = "p0.t0 open 4096\np0.t0 reply code=1 [buf 3, fds 0 in 0 at 0]\np1.t0 read";
+        assert_eq!(item(names, replied, ["ok NOOP REPLY(code=1)", "ok NOOP FAILED_REPLY"]), Some("OBJ-19"));
+    }
+
+    #[test]
+    fn a_death_is_early_news_only_within_a_chain() {
+        let outcomes = ["EAGAIN", "ok NOOP DEAD_REPLY"];
+        for (called, known) in [("call 0 code=1", Some("TX-19")), ("call 0 code=1 flags=0x1", None)] {
+            let program = format!("p1.t0 open 4096\np1.t0 {called}\np1.t0 kill\np0.t0 read");
+            assert_eq!(item(["kernel:c", "embedded"], &program, outcomes), known, "{called}");
+        }
+    }
+
+    #[test]
+    fn each_driver_is_explained_alone() {
+        let program = "p0.t0 open 4096\np0.t0 read";
+        let call = |from: &str| format!("ok TRANSACTION(node=1,101 code=1 flags=0x11 from={from} uid=own)");
+        let (nobody, kept) = (call("-"), call("p1"));
+        let texts = [nobody.as_str(), kept.as_str()];
+        assert_eq!(item(["kernel:c", "embedded"], program, texts), Some("ID-02"));
+        assert_eq!(item(["kernel:rust", "kernel:c"], program, [texts[1], texts[0]]), Some("ID-02"));
+        assert_eq!(item(["embedded", "kernel:c"], program, texts), None, "the other way round");
+        assert_eq!(item(["embedded", "kernel:rust"], program, texts), None, "neither does it");
+        let other = call("?");
+        assert_eq!(item(["kernel:c", "embedded"], program, [&nobody, &other]), None);
+
+        let names = ["kernel:c", "kernel:rust", "embedded"].map(str::to_owned);
+        let program: Program = program.parse().expect("a program");
+        let place = Place { program: &program, number: 1, step: &program.steps[1] };
+        let items = |outcomes: [&str; 3]| {
+            let found = find(&names, &place, &outcomes.map(str::to_owned))?;
+            Some(found.into_iter().map(|known| known.item).collect::<Vec<_>>())
+        };
+        assert_eq!(items([&nobody, "EAGAIN", &kept]), Some(vec!["LP-07", "ID-02"]));
+        assert_eq!(items([&nobody, "EAGAIN", &other]), None, "one of them is new");
     }
 
     #[test]

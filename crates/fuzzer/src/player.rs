@@ -292,7 +292,9 @@ impl Shared {
         let (connection, pids, met) = {
             let mut state = locked(&self.state);
             let Some(connection) = state.connection.clone() else { return "not open".to_owned() };
-            (connection, state.pids.clone(), std::mem::replace(&mut state.met[thread], true))
+            // After its exit a thread is new to the driver.
+            let met = std::mem::replace(&mut state.met[thread], *action != Action::ThreadExit);
+            (connection, state.pids.clone(), met)
         };
         if !met && let Err(error) = connection.version() {
             // Ends the state in which a first read never blocks (contract WR-05), which not all drivers have.

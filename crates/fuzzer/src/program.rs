@@ -26,6 +26,24 @@ pub struct Step {
     pub action: Action,
 }
 
+impl Step {
+    /// Its commands to the driver.
+    pub(crate) fn commands(&self) -> &[Command] {
+        match &self.action {
+            Action::Exchange(commands, _) => commands,
+            _ => &[],
+        }
+    }
+
+    /// The calls and replies that it sends.
+    pub(crate) fn transactions(&self) -> impl Iterator<Item = &Transaction> {
+        self.commands().iter().filter_map(|command| match command {
+            Command::Transaction(_, what) => Some(what),
+            _ => None,
+        })
+    }
+}
+
 /// An action of a thread: one system call, or what somebody does to its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {

@@ -19,11 +19,11 @@ pub struct Finding {
     pub seed: Option<u64>,
     /// The shortest program that still differs.
     pub program: Program,
-    /// Names of the drivers that are shown.
+    /// Names of all drivers.
     pub names: Vec<String>,
     /// Outcomes of the program on each of them.
     pub transcripts: Vec<Transcript>,
-    /// The difference.
+    /// The difference between two of them.
     pub difference: Difference,
 }
 
@@ -143,10 +143,12 @@ impl Session {
             return Ok(());
         }
         let program = shrink(cut(program, wanted.step), &mut differ)?;
-        let all = run_on(&mut runners, std::slice::from_ref(&program))?;
-        let transcripts: Vec<Transcript> = all.into_iter().map(|mut driver| driver.remove(0)).collect();
-        let shown: Vec<&Transcript> = transcripts.iter().collect();
-        let (Some(difference), _) = first(&names, &program, &shown) else {
+        let mut transcripts = Vec::new();
+        for mut driver in run_on(&mut self.runners, std::slice::from_ref(&program))? {
+            transcripts.append(&mut driver);
+        }
+        let of_pair: Vec<&Transcript> = pair.iter().map(|at| &transcripts[*at]).collect();
+        let (Some(difference), _) = first(&names, &program, &of_pair) else {
             self.totals.fickle += 1;
             return Ok(());
         };
@@ -155,7 +157,7 @@ impl Session {
         if difference.known.is_none() && !self.kinds.contains(&short) {
             self.kinds.push(short);
         }
-        report(&Finding { seed, program, names, transcripts, difference })
+        report(&Finding { seed, program, names: self.names.clone(), transcripts, difference })
     }
 }
 
