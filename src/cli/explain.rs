@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use backend::state::{StateError, StateFile};
+use backend::state::{DIRECT_CALLS, StateError, StateFile};
 use clap::{Args, ValueEnum};
 use driver::{Root, kernel_state};
 use explain::{DriverSource, Explainer, FailureReport, Finding, Grade, REPORT_FAMILY, REPORT_GROUP, Report};
@@ -65,7 +65,7 @@ enum Form {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FailOn {
+pub(super) enum FailOn {
     /// Calls fail or do not come back
     Bad,
     /// Also what is about to go wrong, or went wrong once
@@ -77,7 +77,7 @@ enum FailOn {
 }
 
 impl FailOn {
-    fn is_met(self, grade: Grade) -> bool {
+    pub(super) fn is_met(self, grade: Grade) -> bool {
         match self {
             Self::Bad => grade >= Grade::Bad,
             Self::Warning => grade >= Grade::Warning,
@@ -89,6 +89,8 @@ impl FailOn {
 
 /// Largest source that is read, in bytes.
 const MOST_SOURCE: u64 = 16 << 20;
+/// Time after which a call is old.
+const AGING: Duration = Duration::from_millis(1100);
 /// Maximum number of findings that --watch remembers.
 const MOST_KNOWN: usize = 100_000;
 
@@ -98,7 +100,7 @@ pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
     if let Some(seconds) = args.watch {
         return watch(args, Duration::from_secs(seconds.into()), source.as_ref());
     }
-    let explainer = if args.live { here(&args.whose, "")? } else { from_files(&args.files)? };
+    let explainer = if args.live { here_once(&args.whose)? } else { from_files(&args.files)? };
     let report = explainer.explain(source.as_ref());
     if let Some(path) = &args.html {
         let page = report.to_html().or_exit(exit::INTERNAL)?;
@@ -200,13 +202,13 @@ fn of_folder(explainer: &mut Explainer, folder: &Path, name: &str) -> Result<(),
     if read == 0 { Err(format!("no file of the driver says anything there; {why}")) } else { Ok(()) }
 }
 
-fn lines(explainer: &mut Explainer, name: &str, text: &str) -> u64 {
+pub(super) fn lines(explainer: &mut Explainer, name: &str, text: &str) -> u64 {
     // Memory can be read.
     explainer.read_lines(name, text.as_bytes()).unwrap_or(0)
 }
 
 /// Names processes by their command lines, or as the kernel does.
-fn name_processes(explainer: &mut Explainer, root: &Root) {
+pub(super) fn name_processes(explainer: &mut Explainer, root: &Root) {
     for pid in root.names("proc") {
         let Ok(number) = pid.parse::<i32>() else { continue };
         let command = root.text(format!("proc/{pid}/cmdline")).unwrap_or_default();
@@ -226,27 +228,73 @@ fn not_kept(troubles: &[StateError]) -> Option<&StateError> {
     troubles.iter().find(|trouble| matches!(trouble, StateError::NotKept(_)))
 }
 
+/// Looks at this machine once; twice where calls are new, so that those that last can be called old.
+fn here_once(whose: &Whose) -> Result<Explainer, Failure> {
+    let is_direct = |line: &str| {
+        let number = line.strip_prefix("    outgoing transaction ").and_then(|rest| rest.split(':').next());
+        number.and_then(|number| number.parse().ok()).is_some_and(|number: u32| number >= DIRECT_CALLS)
+    };
+    let is_new = |line: &str| is_direct(line) && line.contains(" elapsed 0ms");
+    let has_new = whose.read(StateFile::State)?.is_ok_and(|text| text.lines().any(is_new));
+    if has_new {
+        std::thread::sleep(AGING);
+    }
+    let mut explainer = here(whose, "")?;
+    if has_new {
+        explainer.note(
+            "calls were new: the embedded driver counts the age of a direct call from the first look at it, 1.1 s ago, so a later look, or \
+             --watch, says more"
+                .to_owned(),
+        );
+    }
+    Ok(explainer)
+}
+
+/// What this machine's driver says of itself at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Here {
+    /// Its files, each with its name.
+    pub(super) files: Vec<(&'static str, String)>,
+    /// The files that the driver does not keep, each with the reason.
+    pub(super) notes: Vec<String>,
+}
+
+impl Here {
+    /// Reads these files.
+    pub(super) fn read(whose: &Whose, which: &[StateFile]) -> Result<Self, Failure> {
+        let mut here = Self { files: Vec::new(), notes: Vec::new() };
+        for which in which {
+            match whose.read(*which)? {
+                Ok(text) => here.files.push((which.file_name(), text)),
+                Err(troubles) => match not_kept(&troubles) {
+                    Some(why) => here.notes.push(why.to_string()),
+                    None => {
+                        let all: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+                        return Err(Failure::new(exit::UNABLE, all.join("\nbinderperf: ")));
+                    }
+                },
+            }
+        }
+        Ok(here)
+    }
+
+    /// Adds it to what is explained; `folder` is put before the names.
+    pub(super) fn add_to(&self, explainer: &mut Explainer, folder: &str) {
+        for (name, text) in &self.files {
+            lines(explainer, &format!("{folder}{name}"), text);
+        }
+        self.notes.iter().for_each(|note| explainer.note(note));
+    }
+}
+
 /// What this machine tells now.
 fn here(whose: &Whose, reports: &str) -> Result<Explainer, Failure> {
     let mut explainer = Explainer::new();
-    for which in [StateFile::State, StateFile::Stats, StateFile::FailedTransactionLog] {
-        match whose.read(which)? {
-            Ok(text) => {
-                lines(&mut explainer, which.file_name(), &text);
-            }
-            Err(troubles) => match not_kept(&troubles) {
-                Some(why) => explainer.note(why.to_string()),
-                None => {
-                    let all: Vec<String> = troubles.iter().map(ToString::to_string).collect();
-                    return Err(Failure::new(exit::UNABLE, all.join("\nbinderperf: ")));
-                }
-            },
-        }
-    }
+    let files = [StateFile::State, StateFile::Stats, StateFile::FailedTransactionLog];
+    Here::read(whose, &files)?.add_to(&mut explainer, "");
     match host::klog::Watch::whole().and_then(host::klog::Watch::end) {
         Ok(log) => {
-            let text: String = log.complaints.iter().map(|message| format!("{message}\n")).collect();
-            lines(&mut explainer, "/dev/kmsg", &text);
+            lines(&mut explainer, "/dev/kmsg", &log_text(&log.complaints));
         }
         Err(why) => explainer.note(why.to_string()),
     }
@@ -255,6 +303,11 @@ fn here(whose: &Whose, reports: &str) -> Result<Explainer, Failure> {
     }
     name_processes(&mut explainer, &Root::of_this_machine());
     Ok(explainer)
+}
+
+/// Messages of the kernel's log, one a line.
+pub(super) fn log_text<'m>(messages: impl IntoIterator<Item = &'m host::klog::Message>) -> String {
+    messages.into_iter().map(|message| format!("{message}\n")).collect()
 }
 
 /// The driver's reports over netlink, from when it was made on.
