@@ -3,13 +3,15 @@
 //! Not here: the list of tests (`bench::suite`), the report's contents (`record::render::report`), the guest
 //! (`vm`).
 
+mod fault;
 mod guest;
 mod keep;
+mod soak;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::latency::Injected;
+use bench::load::LoadSpec;
 use bench::suite::{self, Depth, Experiment, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart};
 use clap::Args;
 use host::klog;
@@ -19,8 +21,10 @@ use record::verdict::Grade;
 use record::{DriverKind, Finding, Run};
 
 use super::driver::{DriverArgs, chosen};
+use super::duration::duration;
 use super::progress::{self, StatusLine};
-use super::{CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of};
+use fault::Fault;
 use keep::Folder;
 
 /// Run all tests: binder and hwbinder, throughput and latency, slow calls with their causes; with a report
@@ -53,13 +57,33 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     no_trace: bool,
 
-    /// Inject a fault into the latency tests, to see its cause named; as for `latency`, e.g. delay=5000:0.01
+    /// Inject a fault into the latency tests, to see its cause named; as for `latency`, e.g. delay=5000:0.01; with --soak also leak-broker, leak-nodes=N, leak-buffers=N, leak-memory=KIB, leak-descriptors=N, slow-down=NS
     #[arg(long, value_name = "FAULT")]
-    inject: Vec<Injected>,
+    inject: Vec<Fault>,
+
+    /// Short tests in turns under load for this time (90s, 30m, 8h), and whether anything drifts or grows; with the same --out it goes on after a kill or reboot
+    #[arg(help_heading = "Soak", long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["quick", "thorough", "experiments", "klog_check", "no_trace"])]
+    soak: Option<Duration>,
+
+    /// Stop the soak after N turns in all
+    #[arg(help_heading = "Soak", long, value_name = "N", requires = "soak", value_parser = clap::value_parser!(u64).range(1..))]
+    turns: Option<u64>,
+
+    /// Load during the soak, as for `latency` [default: cpu:1:batch]
+    #[arg(help_heading = "Soak", long, value_name = "KIND[:COUNT[:CLASS]]", requires = "soak")]
+    load: Vec<LoadSpec>,
+
+    /// Seconds (more on a busy machine) without a reply after which a throughput or latency test counts as hanging
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    patience: u64,
 
     /// Use the driver of a real kernel, in a VM: bzImage, .deb (may be repeated), or a name such as 6.12; as vm --kernel
     #[arg(long, alias = "kernel", value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = HERE)]
     vm: Option<Vec<String>>,
+
+    /// Turns of a soak that do the least that has figures, for tests
+    #[arg(long, hide = true, requires = "soak")]
+    tiny: bool,
 
     /// Report progress on stderr for the copy of this program on the host
     #[arg(long, hide = true)]
@@ -78,6 +102,10 @@ const IN_A_VM: &str =
 
 /// Runs it.
 pub(crate) fn run(args: &RunArgs) -> CommandResult {
+    if let Some(time) = args.soak {
+        return soak::run(args, time);
+    }
+    fault::refuse_of_soak(&args.inject)?;
     let mut folder = Folder::make(args.out.clone())?;
     let measured = match &args.vm {
         Some(kernels) => guest::run(args, kernels, &mut folder),
@@ -111,7 +139,8 @@ fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), Failure> {
         wanted,
         inherits_as_told: args.driver.inherit().is_some(),
         recordings: (!args.no_trace).then(|| folder.path().to_owned()),
-        injected: args.inject.clone(),
+        injected: fault::of_tests(&args.inject).collect(),
+        patience_s: args.patience,
         command_line: command_line(),
     };
     let watch = args.klog_check.then(klog::Watch::begin).transpose().or_exit(exit::UNABLE)?;

@@ -102,7 +102,7 @@ fn a_disturbed_part_is_measured_once_more_and_no_more_after_a_signal() {
 /// The worst call of each class with the recorder has its own picture, linked from the figure, and the injected cause is
 /// named. Where the recorder changes calls by more than a tenth, the figures are of others.
 fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
-    let test = run.latency.as_ref().expect("a latency test");
+    let test = run.latency().expect("a latency test");
     let recorder = test.recorder.as_ref().expect("it was asked for");
     if let Some(why) = &recorder.missing {
         assert!(tracing_switch().is_err() && page.contains("no slow call has a picture"), "{why}");
@@ -139,6 +139,39 @@ fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
         cause.starts_with("server ") && cause.contains(" ran for ")
     });
     assert!(named.count() > 0, "{:?}", recorder.saved);
+}
+
+#[test]
+fn a_call_that_nobody_answers_is_recorded_and_explained() {
+    let folder = Folder::new("run-unanswered");
+    let out = folder.path("out");
+    end(start(&[&QUICK[..], &["--inject=lose-reply", "--patience=2", "--out", &out]].concat())).ended(1);
+    let page = contents(format!("{out}/report.html"));
+    for flavour in ["binder", "hwbinder"] {
+        let run = read(&format!("{out}/latency-{flavour}.json"));
+        let recorder = run.latency().and_then(|test| test.recorder.clone()).expect("it was asked for");
+        if let Some(why) = recorder.missing {
+            assert!(tracing_switch().is_err(), "{why}");
+            return;
+        }
+        let stopped = recorder.stopped.expect("a pair stopped");
+        let recording = format!("{out}/{}", stopped.file);
+        let seen = binderperf(&["trace", "analyze", &recording]);
+        // Those of other pairs that were under way, too.
+        seen.printed("without an answer at the trace's end");
+        // On a busy machine other events may have driven out some of the call's time: then nothing is claimed.
+        if seen.stdout.contains("events lost") {
+            continue;
+        }
+        binderperf(&["explain", &recording, "--fail-on=warning"])
+            .ended(1)
+            .printed("is unanswered")
+            .printed("server 0");
+        assert!(page.contains(&format!("Calls that failed or were not answered ({})", stopped.file)));
+        let anchor = format!("id=\"explained-recording-{}", stopped.file.replace('.', "-"));
+        assert!(page.contains(&anchor), "{flavour}");
+    }
+    again(&out, &folder);
 }
 
 /// The folder alone makes the same report.

@@ -1,13 +1,15 @@
-//! `run --vm`: runs the same command in a guest and takes over its folder.
+//! `run --vm`: runs the same command in a guest and takes over its folder, or its log of a soak.
 //! Not here: booting (`vm`).
 
 use std::path::Path;
+use std::time::Duration;
 
 use bench::suite::Depth;
 use intake::{Name, Place};
 use record::render::report::RunProblem;
 use sys::private_folder::PrivateFolder;
-use vm::{Options, Sinks, TimeLimit, kernel::Choice};
+use vm::guest::WORKSHOP;
+use vm::{Added, Options, Sinks, TimeLimit, kernel::Choice};
 
 use super::RunArgs;
 use super::keep::Folder;
@@ -19,10 +21,79 @@ pub(super) fn run(args: &RunArgs, kernels: &[String], folder: &mut Folder) -> Re
     // Not the user's folder: if that cannot be written, the summary is still printed.
     let own = PrivateFolder::new("guest").or_exit(exit::UNABLE)?;
     let mut line = StatusLine::new();
-    let result =
-        boot(args, kernels, own.path(), &mut line).and_then(|back| take_over(own.path(), folder, back));
+    let depth = match args.depth() {
+        Depth::Quick => Some("--quick"),
+        Depth::Usual => None,
+        Depth::Thorough => Some("--thorough"),
+    };
+    let flags = [
+        (args.no_trace, "--no-trace"),
+        (args.experiments, "--experiments"),
+        (args.klog_check, "--klog-check"),
+    ];
+    let flags = flags.into_iter().filter(|(given, _)| *given).map(|(_, word)| word);
+    let job = Job {
+        words: depth.into_iter().chain(flags).map(str::to_owned).collect(),
+        limit: depth_limit(args.depth()),
+        added: Vec::new(),
+    };
+    let result = boot(args, (kernels, job), own.path(), &mut line)
+        .and_then(|back| take_over(own.path(), folder, back));
     line.show("");
     result
+}
+
+/// Soaks in a guest, behind the turns of this log if it has any; the log then has the guest's turns, too. They come back when
+/// the guest ends.
+pub(super) fn soak(args: &RunArgs, kernels: &[String], time: Duration, log: &Path) -> Result<(), Failure> {
+    let own = PrivateFolder::new("guest").or_exit(exit::UNABLE)?;
+    let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut words = vec![format!("--soak={}s", time.as_secs_f64())];
+    words.extend(args.turns.map(|turns| format!("--turns={turns}")));
+    words.extend(args.load.iter().map(|load| format!("--load={load}")));
+    words.extend(args.tiny.then(|| "--tiny".to_owned()));
+    let earlier = std::fs::metadata(log).is_ok_and(|file| file.len() > 0);
+    let added = Added::at(log, &format!("{WORKSHOP}/{name}")).or_exit(exit::USAGE)?;
+    let job = Job {
+        words,
+        limit: time * 2 + depth_limit(Depth::Quick),
+        added: earlier.then_some(added).into_iter().collect(),
+    };
+    let mut line = StatusLine::new();
+    let back = boot(args, (kernels, job), own.path(), &mut line);
+    line.show("");
+    let Back { status, said } = back?;
+    let there = own.path().join(&name);
+    if !there.exists() {
+        note(said);
+        let status = status.ok().filter(|status| *status > exit::FAILED).unwrap_or(exit::INTERNAL);
+        return Err(Failure::new(status, "the soak in the guest left no turns"));
+    }
+    sys::draft::copy(&there, log)
+        .map_err(|error| Failure::of_file(exit::INTERNAL, "write all of the turns to", log, &error))?;
+    match status {
+        Ok(exit::FINE | exit::FAILED | exit::UNABLE) => Ok(()),
+        Ok(status) => {
+            note(said);
+            Err(Failure::new(status, format_args!("the soak in the guest ended with status {status}")))
+        }
+        Err(why) => Err(Failure::new(exit::INTERNAL, why)),
+    }
+}
+
+/// Task of the copy in the guest.
+struct Job {
+    /// Its words, apart from those that every copy gets.
+    words: Vec<String>,
+    /// Time limit on a machine that does nothing else.
+    limit: Duration,
+    /// Files that the guest has, too.
+    added: Vec<Added>,
+}
+
+/// The time limit of a run of this depth.
+fn depth_limit(depth: Depth) -> Duration {
+    depth.usual_whole() * PATIENCE
 }
 
 /// How the copy in the guest ended, and its messages.
@@ -35,31 +106,24 @@ struct Back {
 /// Time limit per second that the parts usually take on real hardware: emulation is slow.
 const PATIENCE: u32 = 20;
 
-fn boot(args: &RunArgs, kernels: &[String], own: &Path, line: &mut StatusLine) -> Result<Back, Failure> {
+fn boot(
+    args: &RunArgs,
+    (kernels, job): (&[String], Job),
+    own: &Path,
+    line: &mut StatusLine,
+) -> Result<Back, Failure> {
     let binary = std::env::current_exe()
         .map_err(|error| format!("finding this program: {error}"))
         .or_exit(exit::INTERNAL)?;
-    let mut words = vec!["run", "--driver=kernel", "--out=.", "--progress"];
-    match args.depth() {
-        Depth::Quick => words.push("--quick"),
-        Depth::Usual => {}
-        Depth::Thorough => words.push("--thorough"),
-    }
-    for (given, word) in [
-        (args.no_trace, "--no-trace"),
-        (args.experiments, "--experiments"),
-        (args.klog_check, "--klog-check"),
-    ] {
-        if given {
-            words.push(word);
-        }
-    }
+    let always = ["run", "--driver=kernel", "--out=.", "--progress"].map(str::to_owned);
     let faults = args.inject.iter().map(|fault| format!("--inject={fault}"));
-    let words = words.into_iter().map(str::to_owned).chain(faults).collect();
+    let patience = format!("--patience={}", args.patience);
+    let words = always.into_iter().chain(job.words).chain(faults).chain([patience]).collect();
     let given = kernels.iter().filter(|kernel| !kernel.is_empty()).cloned().collect();
     let options = Options {
         kernel: Choice { given, ..Choice::default() },
-        limit: TimeLimit::Usual(args.depth().usual_whole() * PATIENCE),
+        limit: TimeLimit::Usual(job.limit),
+        added: job.added,
         ..Options::new(binary, words)
     };
     let mut booting = StatusLine::new();

@@ -76,7 +76,7 @@ pub(super) struct Folder {
 impl Folder {
     /// Opens the named folder, or one named by the time.
     pub(super) fn make(named: Option<PathBuf>) -> Result<Self, Failure> {
-        let path = named.unwrap_or_else(|| PathBuf::from(format!("binderperf-run-{}", digits_of_now())));
+        let path = named.unwrap_or_else(unnamed);
         let is_new = !path.exists();
         let lock = FolderLock::take(&path)?;
         if let Some(name) = LEFT_BY_A_RUN.iter().find(|name| path.join(name).exists()) {
@@ -106,7 +106,7 @@ impl Folder {
 
     /// Stores a result in the folder and for the report.
     pub(super) fn keep(&mut self, name: &str, run: Run) {
-        if let Some(why) = run.latency.as_ref().and_then(|test| test.recorder.as_ref()?.trouble.as_ref()) {
+        if let Some(why) = run.latency().and_then(|test| test.recorder.as_ref()?.trouble.as_ref()) {
             self.troubles.push(format!("a slow call of {name} was not saved: {why}"));
         }
         self.add(Entry { name: format!("{name}.json"), run });
@@ -292,6 +292,11 @@ impl Folder {
     }
 }
 
+/// A folder named by the time.
+pub(super) fn unnamed() -> PathBuf {
+    PathBuf::from(format!("binderperf-run-{}", digits_of_now()))
+}
+
 /// The current time as `20261121T221530`.
 fn digits_of_now() -> String {
     let digits: String = host::now().chars().take(19).filter(char::is_ascii_digit).collect();
@@ -335,7 +340,7 @@ mod tests {
         let mut run = Run::from_json(text.as_bytes()).expect("a record");
         let call = Miss { pair: 0, class: Class::Fifo, iteration: 1, took: 9 };
         let saved = SavedCall { call, missed: false, file: file.to_owned(), cause: "x".repeat(100_000) };
-        let test = run.latency.as_mut().expect("a latency test");
+        let test = run.measured.latency_mut().expect("a latency test");
         test.recorder = Some(Recorder { saved: vec![saved], ..Recorder::default() });
         run
     }
