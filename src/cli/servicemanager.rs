@@ -3,18 +3,18 @@
 //! Facts: Android's servicemanager registers itself as `manager`, hwservicemanager as the default instance of its
 //! interfaces (their `main.cpp` and `service.cpp`).
 
+use std::fmt;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use backend::BrokerWatch;
-use bench::plan::{Device, Driver, Settings, Wanted};
 use binder::{CallError, Process, ProcessOptions, Release, ServiceManager, hwbinder};
-use clap::{Args, ValueHint};
+use clap::Args;
 use driver::Context;
 use sys::patience::is_over;
 
-use super::driver::{DRIVERS, asked_for};
+use super::manager_place::PlaceArgs;
 use super::{CommandResult, Failure, OrExit, choice, exit, note};
 
 /// Run a service manager in the foreground until Ctrl-C: names for the objects of a context, as Android's servicemanager has them
@@ -24,21 +24,57 @@ pub(crate) struct ServiceManagerArgs {
     #[arg(long, conflicts_with = "release")]
     hw: bool,
 
-    /// Android release whose dialect to speak
-    #[arg(long, value_name = "RELEASE", default_value_t, value_parser = choice::of(Release::ALL))]
-    release: Release,
+    /// Android release whose dialect to speak; auto: each caller's, where its header shows it (8 or 9, 10), else 16's
+    #[arg(long, value_name = "RELEASE", default_value_t, value_parser = choice::of(Spoken::all()))]
+    release: Spoken,
 
-    /// The kernel's driver, the embedded one in user space, or auto: the kernel's if usable [default: $BINDERPERF_DRIVER, else auto]
-    #[arg(long, help_heading = "Driver", value_name = "DRIVER", value_parser = choice::of(DRIVERS))]
-    driver: Option<Driver>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
 
-    /// Binder context: a name (binder, hwbinder, ...), or the path of a kernel's device [default: binder; hwbinder with --hw]
-    #[arg(long, help_heading = "Driver", value_name = "DEVICE")]
-    device: Option<Device>,
+/// The dialects that a manager speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spoken {
+    /// The dialect of one release.
+    One(Release),
+    /// The dialect of each caller.
+    Auto,
+}
 
-    /// Embedded driver: the directory that its processes share [default: the user's]
-    #[arg(long, help_heading = "Driver", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    context_dir: Option<PathBuf>,
+impl Spoken {
+    fn all() -> impl Iterator<Item = Self> {
+        Release::ALL.into_iter().map(Self::One).chain([Self::Auto])
+    }
+
+    fn release(self) -> Release {
+        match self {
+            Self::One(release) => release,
+            Self::Auto => Release::default(),
+        }
+    }
+}
+
+impl Default for Spoken {
+    fn default() -> Self {
+        Self::One(Release::default())
+    }
+}
+
+impl fmt::Display for Spoken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(release) => release.fmt(f),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+impl FromStr for Spoken {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::One) }
+    }
 }
 
 /// How long a driver may take to let go of a manager that has just ended.
@@ -59,21 +95,13 @@ fn lost(place: &str, broker: &BrokerWatch) -> Failure {
 
 /// Runs it.
 pub(crate) fn run(args: &ServiceManagerArgs) -> CommandResult {
-    let flavour = if args.hw { "hwbinder" } else { "binder" };
-    let device = args.device.clone().unwrap_or_else(|| Device::Named(flavour.to_owned()));
-    let driver = asked_for(args.driver).or_exit(exit::USAGE)?;
-    if driver == Driver::Kernel && args.context_dir.is_some() {
-        let why = "--context-dir is a setting of the embedded driver, and --driver is kernel";
-        return Err(Failure::new(exit::USAGE, why));
-    }
-    let wanted =
-        Wanted { driver, device, context_dir: args.context_dir.clone(), settings: Settings::default() };
-    let context = backend::locate::find(&wanted, flavour).or_exit(exit::UNABLE)?.context;
+    let context = args.place.context(args.hw)?;
     sys::stop_signal::catch().or_exit(exit::UNABLE)?;
     let broker = context.watch().or_exit(exit::UNABLE)?;
-    let options = ProcessOptions { release: args.release, ..ProcessOptions::default() };
+    let options = ProcessOptions { release: args.release.release(), ..ProcessOptions::default() };
     let process = Process::open(&context, options).or_exit(exit::UNABLE)?;
-    let manage = if args.hw { manage_hidl } else { manage };
+    let any = args.release == Spoken::Auto;
+    let manage = |process: &Process| if args.hw { manage_hidl(process) } else { manage(process, any) };
     let since = Instant::now();
     let registered = loop {
         match manage(&process) {
@@ -85,8 +113,11 @@ pub(crate) fn run(args: &ServiceManagerArgs) -> CommandResult {
     };
     registered.or_exit(exit::INTERNAL)?;
     process.start_thread_pool().or_exit(exit::UNABLE)?;
-    let dialect =
-        if args.hw { String::new() } else { format!(", in the dialect of Android {}", args.release) };
+    let dialect = match args.release {
+        _ if args.hw => String::new(),
+        Spoken::One(release) => format!(", in the dialect of Android {release}"),
+        Spoken::Auto => format!(", in the dialect of Android 8, 9, 10 or {}", Release::default()),
+    };
     let (place, pid) = (context.describe(), std::process::id());
     note(format_args!("The service manager of {place}{dialect}: process {pid}; Ctrl-C ends it.\n"));
     while sys::stop_signal::received().is_none() {
@@ -100,16 +131,21 @@ pub(crate) fn run(args: &ServiceManagerArgs) -> CommandResult {
     Ok(exit::FINE)
 }
 
+fn report(line: &str) {
+    note(format_args!("binderperf: {line}\n"));
+}
+
 /// Makes the process its context's manager; whether the manager registered itself is the inner result.
-fn manage(process: &Process) -> io::Result<Result<(), CallError>> {
-    let manager = ServiceManager::new();
+fn manage(process: &Process, any: bool) -> io::Result<Result<(), CallError>> {
+    let manager = ServiceManager::new().reporting(report);
+    let manager = if any { manager.speaking_any() } else { manager };
     let object = process.become_context_manager(manager.clone())?;
     Ok(manager.add("manager", &object).map_err(CallError::from))
 }
 
 /// The same for hwbinder.
 fn manage_hidl(process: &Process) -> io::Result<Result<(), CallError>> {
-    let manager = hwbinder::manager::ServiceManager::new();
+    let manager = hwbinder::manager::ServiceManager::new().reporting(report);
     let object = process.become_hidl_context_manager(manager.clone())?;
     Ok(manager.add("default", &object))
 }

@@ -11,12 +11,12 @@ use embedded::{EmbeddedContext, Settings};
 use crate::support::{BINARY, Folder, binderperf, broker, call, signal, start, wait_until};
 
 binder::interface! {
-    mod echo = "example.IEcho" {
+    pub(crate) mod echo = "example.IEcho" {
         fn echo(text: String) -> String;
     }
 }
 
-struct Echo;
+pub(crate) struct Echo;
 
 impl echo::Service for Echo {
     fn echo(&self, text: String) -> Result<String, Status> {
@@ -56,7 +56,7 @@ fn context(directory: &str, name: &str) -> AnyContext {
     AnyContext::Embedded(EmbeddedContext::at(Path::new(directory), name, Settings::default()))
 }
 
-fn open(directory: &str, name: &str, options: ProcessOptions) -> Process {
+pub(crate) fn open(directory: &str, name: &str, options: ProcessOptions) -> Process {
     let process = Process::open(&context(directory, name), options).expect("the manager's broker runs");
     process.start_thread_pool().expect("a thread");
     process
@@ -121,22 +121,25 @@ fn services_outlive_the_manager_and_it_outlives_them() {
     assert_eq!(second.end("INT"), Some(0));
 }
 
+/// A HIDL object without methods.
+pub(crate) struct Thing;
+
+impl hwbinder::Object for Thing {
+    fn interfaces(&self) -> &[&str] {
+        &["example@1.0::IThing"]
+    }
+
+    fn on_transact<'t>(
+        &self,
+        _call: &mut hwbinder::Incoming<'t>,
+        _reply: &mut hwbinder::HwParcel<'t>,
+    ) -> Result<(), Status> {
+        Err(Status::UNKNOWN_TRANSACTION)
+    }
+}
+
 #[test]
 fn hidl_names_outlive_their_manager() {
-    struct Thing;
-    impl hwbinder::Object for Thing {
-        fn interfaces(&self) -> &[&str] {
-            &["example@1.0::IThing"]
-        }
-
-        fn on_transact<'t>(
-            &self,
-            _call: &mut hwbinder::Incoming<'t>,
-            _reply: &mut hwbinder::HwParcel<'t>,
-        ) -> Result<(), Status> {
-            Err(Status::UNKNOWN_TRANSACTION)
-        }
-    }
     let folder = Folder::new("hwservicemanager");
     let directory = folder.path("context");
     let first = Manager::start(&directory, &["--hw"]);
