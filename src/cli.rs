@@ -23,7 +23,9 @@ mod conformance;
 mod convert;
 mod doctor;
 mod driver;
+mod duration;
 mod exact;
+mod experiment;
 mod explain;
 mod fleet;
 mod folder;
@@ -39,6 +41,7 @@ mod kernels;
 mod latency;
 pub(crate) mod leftovers;
 mod man;
+mod manager_place;
 mod matrix;
 mod measure;
 pub(crate) mod on;
@@ -52,14 +55,17 @@ mod records;
 mod report;
 mod run;
 mod servicemanager;
+mod services;
 mod shim;
 mod show;
 mod state;
 mod terminal;
 mod throughput;
+mod top;
 mod trace;
 pub(crate) mod tree;
 mod vm;
+mod watch;
 
 /// The largest time limit in seconds: longer than any run, and sums never overflow.
 pub(crate) const A_YEAR_S: u64 = 365 * 24 * 3600;
@@ -96,6 +102,12 @@ impl Failure {
     /// The error of a file or folder: `cannot DO PATH: ERROR`.
     fn of_file(status: u8, act: &str, path: &Path, error: &io::Error) -> Self {
         Self::new(status, format_args!("cannot {act} {}: {}", path.display(), sys::errno::describe(error)))
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.message.as_deref().unwrap_or_default())
     }
 }
 

@@ -1,19 +1,17 @@
 //! The command `background`: its options, output and exit status.
 //! Not here: the experiment (`bench::background`), its verdicts (`record::verdict`).
 
-use std::path::PathBuf;
-
 use bench::background::{BackgroundOptions, GroupKind};
-use bench::plan::{Flavour, Release};
+use bench::plan::Flavour;
 use clap::{Args, ValueEnum};
 use record::Run;
 use record::verdict::{Grade, of_background};
 
 use super::choice;
 use super::driver::DriverArgs;
-use super::measure::{completeness, measure};
-use super::show::Form;
-use super::{A_YEAR_S, CommandResult, command_line, exit};
+use super::experiment::ExperimentArgs;
+use super::measure::completeness;
+use super::{CommandResult, command_line, exit};
 
 /// See what calls cost if the server or the caller is in the background, and what moving to the foreground costs
 ///
@@ -50,21 +48,8 @@ pub(crate) struct BackgroundArgs {
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
-    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
-    android: Release,
-
-    /// Write the whole record to FILE; `binderperf show FILE` reads it, `binderperf report FILE` draws it
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
-    record: Option<PathBuf>,
-
-    /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
-    format: Form,
-
-    /// Time limit of the whole test in seconds
-    #[arg(help_heading = "Verdict", long, value_name = "S", default_value_t = BackgroundOptions::usual().time_limit_s, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
-    time_limit: u64,
+    #[command(flatten)]
+    common: ExperimentArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -91,8 +76,8 @@ impl BackgroundArgs {
             iterations: self.iterations,
             rounds: self.rounds,
             wanted: self.driver.wanted()?,
-            android: self.android,
-            time_limit_s: self.time_limit,
+            android: self.common.android,
+            time_limit_s: self.common.time_limit,
             command_line: command_line(),
             ..BackgroundOptions::usual()
         };
@@ -102,12 +87,12 @@ impl BackgroundArgs {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &BackgroundArgs) -> CommandResult {
-    let print = |run: &Run| args.format.of(run);
-    measure(args.options(), args.record.as_deref(), bench::background::execute, print, status)
+    args.common.measure(args.options(), bench::background::execute, status)
 }
 
 fn status(run: &Run) -> u8 {
-    let verdicts = run.background.iter().flat_map(|experiment| of_background(experiment, run.clock.unit));
+    let verdicts =
+        run.background().into_iter().flat_map(|experiment| of_background(experiment, run.clock.unit));
     let fine = verdicts.map(|verdict| verdict.grade).max() == Some(Grade::Good);
     if fine { completeness(run) } else { completeness(run).max(exit::FAILED) }
 }

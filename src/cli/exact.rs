@@ -46,7 +46,7 @@ pub(super) fn note_mode(word: &str) {
 
 /// Output of the tool after a miss that stopped the trace, on its standard output.
 pub(super) fn stop_words(run: &Run, tool: Tool) -> String {
-    let is_stopped = run.latency.as_ref().is_some_and(|test| test.stopped_at.is_some());
+    let is_stopped = run.latency().is_some_and(|test| test.stopped_at.is_some());
     if tool == Tool::Hwbinder || !is_stopped {
         return String::new();
     }
@@ -59,7 +59,7 @@ pub(super) fn status(run: &Run, tool: Tool) -> u8 {
     if is_broken(run) {
         return exit::FAILED;
     }
-    if run.latency.as_ref().is_none_or(|test| test.realtime.is_none()) {
+    if run.latency().is_none_or(|test| test.realtime.is_none()) {
         return exit::UNABLE;
     }
     match tool {

@@ -1,9 +1,10 @@
 //! The command `inheritance`: its options, output and exit status.
-//! Not here: the scenes (`bench::inheritance`), the table (`record::render::inheritance`).
+//! Not here: the scenes (`bench::inheritance`), the table (`record::experiments::inheritance`).
 
 use bench::inheritance::{self, InheritanceError, InheritanceOptions};
 use bench::plan::{Dialect, Inherit};
 use clap::{Args, ValueEnum};
+use record::experiments::inheritance::text;
 use record::{Driver, Inheritance};
 
 use super::driver::DriverArgs;
@@ -81,16 +82,16 @@ pub(crate) fn run(args: &InheritanceArgs) -> CommandResult {
         InheritanceError::NotEmbedded => Failure::new(exit::USAGE, error),
         _ => Failure::new(exit::UNABLE, error),
     })?;
-    say(&text(args.format, options.dialect.context(), &driver, &found))?;
+    say(&output(args.format, options.dialect.context(), &driver, &found))?;
     judge(&found)
 }
 
-fn text(format: Format, flavour: &str, driver: &Driver, found: &Inheritance) -> String {
+fn output(format: Format, flavour: &str, driver: &Driver, found: &Inheritance) -> String {
     match format {
-        Format::Json => record::render::inheritance::json(flavour, driver, found),
+        Format::Json => text::json(flavour, driver, found),
         Format::Table => {
             let head = format!("Driver: {} ({}): {}.\n", driver.kind.name(), driver.details(), driver.reason);
-            head + &record::render::inheritance::table(flavour, found)
+            head + &text::table(flavour, found)
         }
     }
 }

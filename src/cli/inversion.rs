@@ -1,18 +1,16 @@
 //! The command `inversion`: its options, output and exit status.
-//! Not here: the experiment (`bench::inversion`), what inversion is (`record::inversion`).
-
-use std::path::PathBuf;
+//! Not here: the experiment (`bench::inversion`), what inversion is (`record::experiments::inversion`).
 
 use bench::inversion::InversionOptions;
 use bench::load::LoadClass;
-use bench::plan::{Flavour, Release, fresh_seed};
+use bench::plan::{Flavour, fresh_seed};
 use clap::{Args, ValueEnum};
 use record::{Run, Setting};
 
 use super::choice;
 use super::driver::DriverArgs;
-use super::measure::{completeness, measure};
-use super::show::Form;
+use super::experiment::ExperimentArgs;
+use super::measure::completeness;
 use super::{A_YEAR_S, CommandResult, command_line, exit};
 
 /// See whether a server without its real-time caller's priority keeps that caller waiting
@@ -58,25 +56,12 @@ pub(crate) struct InversionArgs {
     #[arg(help_heading = "Verdict", long, value_enum, value_name = "WHAT", default_value_t = Expected::None)]
     expect: Expected,
 
-    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
-    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
-    android: Release,
-
     /// Seed of the pauses between calls [default: the time]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Write the whole record to FILE; `binderperf show FILE` reads it
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
-    record: Option<PathBuf>,
-
-    /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
-    format: Form,
-
-    /// Time limit of the whole test in seconds
-    #[arg(help_heading = "Verdict", long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
-    time_limit: u64,
+    #[command(flatten)]
+    common: ExperimentArgs,
 
     /// Seconds (more on a busy machine) without a call after which the test counts as hanging
     #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
@@ -103,10 +88,10 @@ impl InversionArgs {
             rounds: self.rounds,
             wanted: self.driver.wanted()?,
             inherit: self.driver.inherit(),
-            android: self.android,
+            android: self.common.android,
             seed: self.seed.unwrap_or_else(fresh_seed),
             patience_s: self.patience,
-            time_limit_s: self.time_limit,
+            time_limit_s: self.common.time_limit,
             command_line: command_line(),
         };
         options.check().map(|()| options)
@@ -115,15 +100,12 @@ impl InversionArgs {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &InversionArgs) -> CommandResult {
-    let print = |run: &Run| args.format.of(run);
-    measure(args.options(), args.record.as_deref(), bench::inversion::execute, print, |run| {
-        status(run, args.expect)
-    })
+    args.common.measure(args.options(), bench::inversion::execute, |run| status(run, args.expect))
 }
 
 /// Only a verdict that was reached can be as expected.
 fn status(run: &Run, expected: Expected) -> u8 {
-    let on = run.inversion.as_ref().and_then(|experiment| experiment.row(Setting::On));
+    let on = run.inversion().and_then(|experiment| experiment.row(Setting::On));
     match (completeness(run), on.and_then(|row| row.inverted), expected) {
         (exit::FINE, Some(false), Expected::None) | (exit::FINE, Some(true), Expected::Inversion) => {
             exit::FINE

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use record::Run;
 use record::render::targets::{Column, targets};
-use remote::{Job, Programs, Target};
+use remote::{Job, Naming, Placed, Programs, Target, placed};
 use vm::{Options, kernel::Choice};
 
 use super::applet;
 use super::folder::FolderLock;
 use super::input;
-use super::on_words::{Naming, On, Placed, placed, taken};
+use super::on_words::{On, taken};
 use super::program::{NAME, Program};
 use super::progress::StatusLine;
 use super::records::is_first;
@@ -276,7 +276,8 @@ fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<
     }
     let mut variables: Vec<(String, String)> = passed_on().into_iter().collect();
     variables.push((host::ON_VARIABLE.to_owned(), target.to_string()));
-    let job = Job { words, variables, folders: placed.folders.clone() };
+    let announces = words.first().is_some_and(|word| word == "watch");
+    let job = Job { words, variables, folders: placed.folders.clone(), announces };
     // Two commands would mix their files.
     let folder = placed.named().next().filter(|_| is_run);
     let lock = FolderLock::of(folder)?;

@@ -1,19 +1,17 @@
 //! The command `overload`: its options, output and exit status.
 //! Not here: the experiment (`bench::overload`), its verdict (`record::verdict`).
 
-use std::path::PathBuf;
-
 use bench::overload::OverloadOptions;
-use bench::plan::{Flavour, Release};
+use bench::plan::Flavour;
 use clap::Args;
 use record::Run;
 use record::verdict::{Grade, of_overload};
 
 use super::choice;
 use super::driver::DriverArgs;
-use super::measure::{completeness, measure};
-use super::show::Form;
-use super::{A_YEAR_S, CommandResult, command_line, exit};
+use super::experiment::ExperimentArgs;
+use super::measure::completeness;
+use super::{CommandResult, command_line, exit};
 
 /// See how many real-time pairs of client and server keep a deadline: at most as many as there are CPUs
 ///
@@ -58,21 +56,8 @@ pub(crate) struct OverloadArgs {
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
-    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
-    android: Release,
-
-    /// Write the whole record to FILE; `binderperf show FILE` reads it, `binderperf report FILE` draws it
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
-    record: Option<PathBuf>,
-
-    /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
-    format: Form,
-
-    /// Time limit of the whole test in seconds
-    #[arg(help_heading = "Verdict", long, value_name = "S", default_value_t = OverloadOptions::usual().time_limit_s, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
-    time_limit: u64,
+    #[command(flatten)]
+    common: ExperimentArgs,
 }
 
 impl OverloadArgs {
@@ -87,8 +72,8 @@ impl OverloadArgs {
             iterations: self.iterations,
             rounds: self.rounds,
             wanted: self.driver.wanted()?,
-            android: self.android,
-            time_limit_s: self.time_limit,
+            android: self.common.android,
+            time_limit_s: self.common.time_limit,
             command_line: command_line(),
             ..OverloadOptions::usual()
         };
@@ -98,12 +83,11 @@ impl OverloadArgs {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &OverloadArgs) -> CommandResult {
-    let print = |run: &Run| args.format.of(run);
-    measure(args.options(), args.record.as_deref(), bench::overload::execute, print, status)
+    args.common.measure(args.options(), bench::overload::execute, status)
 }
 
 fn status(run: &Run) -> u8 {
-    let Some(experiment) = &run.overload else { return exit::INTERNAL };
+    let Some(experiment) = run.overload() else { return exit::INTERNAL };
     match (completeness(run), of_overload(experiment).grade) {
         (exit::FINE, Grade::Good) => exit::FINE,
         (exit::FINE, _) if experiment.realtime.is_none() => exit::UNABLE,

@@ -130,20 +130,8 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
         // Sorted by start time: files are in the order of their names.
         bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
         let recordings = files_of(path, "bptrace")?;
-        let mut unexplained = Vec::new();
-        for file in recordings.iter().filter(|file| !named.contains(&name_of(file))) {
-            match causes(file) {
-                Ok(found) => {
-                    // Of a recording without marks this says nothing.
-                    if found.as_ref().is_none_or(|found| found.has_failures) {
-                        unexplained.push(file.clone());
-                    }
-                    bundle.causes.extend(found.map(|found| found.pictures));
-                }
-                Err(why) => bundle.troubles.push(unreadable(file, &why)),
-            }
-        }
-        bundle.causes.extend(failed_calls(&unexplained)?);
+        let unnamed = |file: &PathBuf| !named.contains(&name_of(file));
+        draw_found(&mut bundle, &recordings.into_iter().filter(unnamed).collect::<Vec<_>>());
     }
     if bundle.runs.is_empty() && bundle.checkup.is_none() {
         let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -160,34 +148,59 @@ pub(super) fn firsts(folder: &Path) -> Vec<(String, Run)> {
 
 /// The recordings that a record names, each once; names only, never paths.
 pub(super) fn recordings(run: &Run) -> impl Iterator<Item = &str> {
-    let saved = run.latency.iter().flat_map(|test| &test.recorder).flat_map(|recorder| &recorder.saved);
-    let files: BTreeSet<&str> = saved.map(|saved| saved.file.as_str()).collect();
+    let recorders = run.latency().into_iter().flat_map(|test| &test.recorder);
+    let files: BTreeSet<&str> = recorders.flat_map(record::Recorder::files).collect();
     // A record may come from another machine.
     let is_name =
         |file: &&str| Name::parse(file).is_ok() && Path::new(file).file_name() == Some(file.as_ref());
     files.into_iter().filter(is_name)
 }
 
-/// Draws the calls that the runs from number `first` on name, whose recordings are in this folder.
+/// Draws the calls that the runs from number `first` on name, whose recordings are in this folder, and explains those that
+/// were not answered.
 pub(super) fn draw_saved(bundle: &mut Bundle, first: usize, folder: &Path) {
-    let (mut causes, mut troubles) = (Vec::new(), Vec::new());
+    let mut drawn = Bundle::default();
     for entry in &bundle.runs[first..] {
-        let Some(test) = &entry.run.latency else { continue };
-        for saved in test.recorder.iter().flat_map(|recorder| &recorder.saved) {
+        let Some(test) = entry.run.latency() else { continue };
+        let Some(recorder) = &test.recorder else { continue };
+        let is_named = |file: &str| recordings(&entry.run).any(|name| name == file);
+        for saved in recorder.saved.iter().filter(|saved| is_named(&saved.file)) {
             let recording = folder.join(&saved.file);
-            match recordings(&entry.run).any(|file| file == saved.file).then(|| picture_of(&recording, saved))
-            {
-                Some(Ok(Embedded { style, definitions, html })) => {
+            match picture_of(&recording, saved) {
+                Ok(Embedded { style, definitions, html }) => {
                     let title = picture_title(&entry.run, test, saved);
-                    causes.push(Fragment { anchor: saved.anchor(), title, style, definitions, html });
+                    drawn.causes.push(Fragment { anchor: saved.anchor(), title, style, definitions, html });
                 }
-                Some(Err(why)) => troubles.push(unreadable(&recording, &why)),
-                None => {}
+                Err(why) => drawn.troubles.push(unreadable(&recording, &why)),
             }
         }
+        if let Some(stopped) = recorder.stopped.as_ref().filter(|stopped| is_named(&stopped.file)) {
+            draw_found(&mut drawn, &[folder.join(&stopped.file)]);
+        }
     }
-    bundle.causes.extend(causes);
-    bundle.troubles.extend(troubles);
+    bundle.causes.extend(drawn.causes);
+    bundle.troubles.extend(drawn.troubles);
+}
+
+/// Draws the slowest calls of recordings that no record judges, and explains the calls that failed or were not answered.
+fn draw_found(bundle: &mut Bundle, recordings: &[PathBuf]) {
+    let mut unexplained = Vec::new();
+    for recording in recordings {
+        match causes(recording) {
+            Ok(found) => {
+                // Of a recording without marks this says nothing.
+                if found.as_ref().is_none_or(|found| found.has_failures) {
+                    unexplained.push(recording.clone());
+                }
+                bundle.causes.extend(found.map(|found| found.pictures));
+            }
+            Err(why) => bundle.troubles.push(unreadable(recording, &why)),
+        }
+    }
+    match failed_calls(&unexplained) {
+        Ok(found) => bundle.causes.extend(found),
+        Err(why) => bundle.troubles.extend(unexplained.first().map(|recording| unreadable(recording, &why))),
+    }
 }
 
 /// The picture of one call.
@@ -243,8 +256,11 @@ fn failed_calls(recordings: &[PathBuf]) -> Result<Option<Fragment>, String> {
     }
     let explain::Part { style, html } = report.part().map_err(|error| error.to_string())?;
     Ok(Some(Fragment {
-        anchor: "explained".to_owned(),
-        title: "Calls that failed or were not answered".to_owned(),
+        anchor: format!("explained-{}", recordings.first().map(|first| anchor_of(first)).unwrap_or_default()),
+        title: match recordings {
+            [only] => format!("Calls that failed or were not answered ({})", name_of(only)),
+            _ => "Calls that failed or were not answered".to_owned(),
+        },
         style: style.to_owned(),
         definitions: String::new(),
         html,
@@ -278,8 +294,7 @@ fn unreadable(file: &Path, why: &str) -> RunProblem {
 
 /// Anchor of a recording's part of a page.
 fn anchor_of(recording: &Path) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-    format!("recording-{}", name_of(recording).chars().map(plain).collect::<String>())
+    record::anchor_of_recording(&name_of(recording))
 }
 
 fn name_of(path: &Path) -> String {

@@ -1,7 +1,5 @@
 //! The command `shim`: runs an unmodified program on the embedded driver.
-//! Not here: what the program's calls become (crates `preload` and `supervise`), what kind of program it is (`program`).
-
-mod program;
+//! Not here: what the program's calls become (crates `preload` and `supervise`), what kind of program it is (`supervise::program`).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,12 +8,13 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use backend::shim::{Paths, RULES_VARIABLE};
 use bench::plan::{Inherit, Settings};
 use clap::Args;
 
 use super::{CommandResult, Failure, OrExit, choice, exit, note};
-use program::Program;
 use supervise::SuperviseError;
+use supervise::program::{self, Program};
 
 /// Run a program that uses /dev/binder on the embedded driver, unmodified
 #[derive(Clone, Debug, Args)]
@@ -27,6 +26,10 @@ pub(crate) struct ShimArgs {
     /// The directory that the programs share: each of its device names is one context [default: the user's]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     context_dir: Option<PathBuf>,
+
+    /// A path that is a device of a context, too, as /dev/my-binder=binder; may be given several times
+    #[arg(long, value_name = "PATH=NAME", value_parser = device_rule)]
+    device_path: Vec<String>,
 
     /// The library to preload [default: libbinderperf.so beside this program, or in ../lib/binderperf]
     #[arg(long, value_name = "FILE", env = "BINDERPERF_PRELOAD", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
@@ -64,14 +67,17 @@ pub(crate) fn run(args: &ShimArgs) -> CommandResult {
     let settings = Settings { inherit: args.inherit, ..Settings::default() };
     let mut command = Command::new(&path);
     command.arg0(name).args(arguments);
-    let library = match way {
-        Way::Preload => library(args.library.as_deref()).or_exit(exit::UNABLE)?,
-        Way::Supervise => return supervise(command, args.context_dir.clone(), settings),
-    };
+    // For this program itself, too: a service manager under it manages that context.
     command.env(
         backend::shim::VARIABLE,
         backend::shim::address(args.context_dir.as_deref(), settings).or_exit(exit::UNABLE)?,
     );
+    let rules = args.device_path.join(":");
+    let library = match way {
+        Way::Preload => library(args.library.as_deref()).or_exit(exit::UNABLE)?,
+        Way::Supervise => return supervise(command, args.context_dir.clone(), settings, rules),
+    };
+    command.env(RULES_VARIABLE, rules);
     if std::env::var_os(BROKER).is_none_or(|program| program.is_empty()) {
         let own = std::env::current_exe()
             .map_err(|error| Failure::of_file(exit::UNABLE, "find", Path::new("/proc/self/exe"), &error))?;
@@ -79,6 +85,14 @@ pub(crate) fn run(args: &ShimArgs) -> CommandResult {
     }
     command.env(PRELOAD, preloaded(&library, std::env::var_os(PRELOAD)).or_exit(exit::UNABLE)?);
     Err(Failure::of_file(exit::UNABLE, "run", &path, &command.exec()))
+}
+
+/// A rule that makes a path a device.
+fn device_rule(text: &str) -> Result<String, String> {
+    match text.contains(':') {
+        true => Err("a rule has no colon".to_owned()),
+        false => Paths::new(Path::new("/"), text).map(|_| text.to_owned()),
+    }
 }
 
 /// Variable with the program that is the broker.
@@ -91,6 +105,10 @@ fn way(program: &Program, supervise: bool) -> Result<Way, String> {
     match program {
         Program::Dynamic if !supervise => Ok(Way::Preload),
         Program::Dynamic | Program::Static => Ok(Way::Supervise),
+        Program::Sanitized if supervise => Ok(Way::Supervise),
+        Program::Sanitized => Err("it is built with AddressSanitizer, whose library must be loaded before all others, so \
+             nothing can be preloaded into it; run it with shim --supervise"
+            .to_owned()),
         Program::Privileged => {
             Err("it gets rights from its file (setuid, setgid or capabilities), so neither the dynamic loader nor a \
              supervisor may touch it; run it as a user who has them"
@@ -104,7 +122,12 @@ fn way(program: &Program, supervise: bool) -> Result<Way, String> {
 const BY_SIGNAL: i32 = 128;
 
 /// Runs the program under supervision; returns its status.
-fn supervise(command: Command, directory: Option<PathBuf>, settings: Settings) -> CommandResult {
+fn supervise(
+    command: Command,
+    directory: Option<PathBuf>,
+    settings: Settings,
+    rules: String,
+) -> CommandResult {
     // The terminal sends SIGINT to the program as well; SIGTERM is passed on.
     let _ = sys::stop_signal::catch();
     note(
@@ -112,7 +135,7 @@ fn supervise(command: Command, directory: Option<PathBuf>, settings: Settings) -
          here says anything about binder.\n",
     );
     let report = |line: &str| note(format_args!("binderperf: {line}\n"));
-    let options = supervise::Options { settings, ..supervise::Options::new(directory, report) };
+    let options = supervise::Options { settings, rules, ..supervise::Options::new(directory, report) };
     match supervise::run(command, options) {
         Ok(status) => {
             let code = status.code().or(status.signal().map(|signal| BY_SIGNAL + signal));
@@ -189,6 +212,8 @@ mod tests {
         assert_eq!(way(&Program::Dynamic, false), Ok(Way::Preload));
         assert_eq!(way(&Program::Dynamic, true), Ok(Way::Supervise));
         assert_eq!(way(&Program::Static, false), Ok(Way::Supervise));
+        assert_eq!(way(&Program::Sanitized, true), Ok(Way::Supervise));
+        assert!(way(&Program::Sanitized, false).expect_err("refused").contains("shim --supervise"));
         for (program, word) in
             [(Program::Privileged, "rights from its file"), (Program::Foreign, "another machine")]
         {

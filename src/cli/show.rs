@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &ShowArgs) -> CommandResult {
 fn show(arguments: &ShowArgs, run: &Run) -> CommandResult {
     match arguments.format {
         Shown::Any(form) => say(&form.of(run)),
-        Shown::Latency(_) if run.latency.is_none() => {
+        Shown::Latency(_) if run.latency().is_none() => {
             let (path, test) = (arguments.file.display(), printable(&run.plan.test));
             let why = format!("{path} is not of a latency test but of {test:?}: use --format=summary");
             Err(Failure::new(exit::USAGE, why))

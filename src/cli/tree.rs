@@ -10,7 +10,8 @@ use super::program::{NAME, Program};
 use super::{
     ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
     explain, fleet, fuzz, gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on,
-    on_words, overload, report, run, servicemanager, shim, show, state, throughput, trace, vm,
+    on_words, overload, report, run, servicemanager, services, shim, show, state, throughput, top, trace, vm,
+    watch,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -31,6 +32,8 @@ enum Command {
     Latency(latency::LatencyArgs),
     Doctor(doctor::DoctorArgs),
     Explain(explain::ExplainArgs),
+    Top(top::TopArgs),
+    Watch(Box<watch::WatchArgs>),
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     Gate(gate::GateArgs),
@@ -57,6 +60,7 @@ enum Command {
     Broker(broker::BrokerArgs),
     #[command(name = "servicemanager")]
     ServiceManager(servicemanager::ServiceManagerArgs),
+    Services(services::ServicesArgs),
     Vm(Box<vm::VmArgs>),
     #[command(hide = true)]
     GuestProbe(vm::ProbeArgs),
@@ -122,6 +126,8 @@ impl Command {
             Self::Latency(args) => latency::run(args),
             Self::Doctor(args) => doctor::run(&args),
             Self::Explain(args) => explain::run(&args),
+            Self::Top(args) => top::run(&args),
+            Self::Watch(args) => watch::run(&args),
             Self::Show(args) => show::run(&args),
             Self::Compare(args) => compare::run(&args),
             Self::Gate(args) => gate::run(&args),
@@ -146,6 +152,7 @@ impl Command {
             Self::Shim(args) => shim::run(&args),
             Self::Broker(args) => broker::run(&args),
             Self::ServiceManager(args) => servicemanager::run(&args),
+            Self::Services(args) => services::run(&args),
             Self::Vm(args) => vm::run(*args, PROGRAM),
             Self::GuestProbe(args) => vm::probe(&args),
             Self::Help(args) => help::run(&args, PROGRAM),

@@ -181,6 +181,14 @@ impl<R: Read> Watch<R> {
     /// # Errors
     /// [`KernelLogError`].
     pub fn end(mut self) -> Result<LogReport, KernelLogError> {
+        self.news()
+    }
+
+    /// The messages since its start, or since this was last asked.
+    ///
+    /// # Errors
+    /// [`KernelLogError`].
+    pub fn news(&mut self) -> Result<LogReport, KernelLogError> {
         let mut account = LogReport::default();
         account.lost =
             self.each(|message| account.complaints.extend(Some(message).filter(Message::is_complaint)))?;

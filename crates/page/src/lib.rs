@@ -3,7 +3,7 @@
 //!
 //! Every value in a template is escaped unless the template says `| safe`. Filters in addition to minijinja's:
 //! `share` writes 0 to 1 as a percentage for an attribute; `lines` escapes each line of a text and keeps the line
-//! breaks; `prose` escapes a sentence and sets what it has between backticks as code.
+//! breaks; `prose` does that, too, and sets what a line has between backticks as code.
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +47,10 @@ pub fn render(template: &str, values: &impl Serialize) -> Result<String, Templat
         let lines: Vec<String> = text.lines().map(|line| Escaped(line).to_string()).collect();
         Value::from_safe_string(lines.join("\n"))
     });
-    engine.add_filter("prose", |text: String| Value::from_safe_string(Prose(&text).to_string()));
+    engine.add_filter("prose", |text: String| {
+        let lines: Vec<String> = text.lines().map(|line| Prose(line).to_string()).collect();
+        Value::from_safe_string(lines.join("\n"))
+    });
     engine.render_str(template, Value::from(Serde(values))).map_err(TemplateError)
 }
 
@@ -169,6 +172,7 @@ mod tests {
             prose("see `run --trace <b>`, it's `x`"),
             "see <code>run <span class=\"option\">--trace</span> &lt;b&gt;</code>, it&#39;s <code>x</code>"
         );
+        assert_eq!(prose("`a`\nb"), "<code>a</code>\nb");
         assert_eq!(prose("one ` alone <i>"), "one ` alone &lt;i&gt;");
     }
 }

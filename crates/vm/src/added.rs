@@ -25,10 +25,18 @@ impl Added {
     /// If there is no name, or the path leads upwards.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (from, to) = text.split_once(':').unwrap_or((text, ""));
-        let name = || Path::new(from).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        Self::at(Path::new(from), to)
+    }
+
+    /// A file and its path in the guest; without a path as [`Self::parse`].
+    ///
+    /// # Errors
+    /// See [`Self::parse`].
+    pub fn at(from: &Path, to: &str) -> Result<Self, String> {
+        let name = || from.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let to = if to.is_empty() { name() } else { to.trim_matches('/') };
         let parts: Vec<&str> = to.split('/').filter(|part| !part.is_empty()).collect();
-        if from.is_empty() || parts.is_empty() || parts.contains(&"..") {
+        if from.as_os_str().is_empty() || parts.is_empty() || parts.contains(&"..") {
             return Err("it must be FILE or FILE:PATH, and PATH a path in the guest, as /data".to_owned());
         }
         Ok(Self { from: from.into(), to: parts.join("/") })

@@ -22,7 +22,7 @@ use super::profiler::PORT as PROFILE_PORT;
 use outbox::Outbox;
 
 /// The command's working folder; its files are returned to the host.
-const WORKSHOP: &str = "/out";
+pub const WORKSHOP: &str = "/out";
 
 /// Whether this process is init of a guest that `binderperf vm` booted. Process 1 of a container lacks the mark and the
 /// job, and changes nothing there; process 1 of a nested pid namespace in a guest is not init.

@@ -1,13 +1,13 @@
 //! The command `latency sweep`: its options, output and exit status.
-//! Not here: measuring (`bench::latency::sweep`), what is sustained (`record::sweep`).
+//! Not here: measuring (`bench::sweep`), what is sustained (`record::experiments::sweep`).
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use bench::latency::sweep::{Grid, execute, usual_pairs};
 use bench::latency::{Injected, LatencyOptions};
 use bench::load::LoadSpec;
 use bench::plan::{Flavour, Inherit, Release};
+use bench::sweep::{Grid, execute, usual_pairs};
 use clap::{Parser, ValueEnum};
 use record::Run;
 use record::render::latency::Options;

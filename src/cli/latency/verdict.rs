@@ -27,13 +27,13 @@ pub(super) fn failures(run: &Run) -> u8 {
 
 /// Reports failures and an early end, without a verdict; returns the exit status.
 pub(super) fn trouble(run: &Run) -> u8 {
-    run.latency.as_ref().map_or(exit::INTERNAL, |test| failures(run).max(stopped(run, test)))
+    run.latency().map_or(exit::INTERNAL, |test| failures(run).max(stopped(run, test)))
 }
 
 /// Reports the verdict on a run with this expected inheritance; returns the exit status.
 pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
     remark(run);
-    let Some(test) = &run.latency else { return exit::INTERNAL };
+    let Some(test) = run.latency() else { return exit::INTERNAL };
     let ended = trouble(run);
     let inherited = match expected {
         Expected::Rt => androids(test),

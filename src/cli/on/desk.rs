@@ -1,15 +1,14 @@
 //! This machine's side of a command elsewhere: where its output goes, and the place of each of its files.
-//! Not here: which names are taken (crate `intake`), what the command line names (`words`).
+//! Not here: which names are taken (crate `intake`), what the command line names (`remote::Placed`).
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use intake::{Name, Place};
-use remote::Sinks;
+use remote::{Placed, Sinks};
 
 use crate::cli::complain;
-use crate::cli::on_words::Placed;
 use crate::cli::progress::{Relay, StatusLine};
 use crate::cli::terminal::{self, note};
 
