@@ -86,6 +86,11 @@ fn signals_take_nothing_from_a_thread() {
 }
 
 #[test]
+fn a_signal_handler_finds_devices_while_its_thread_waits() {
+    play("handlers").ended(0).printed_nothing();
+}
+
+#[test]
 fn a_device_is_not_sent_to_another_process() {
     play("sends").ended(0).printed_nothing();
 }
@@ -108,7 +113,7 @@ fn a_static_program_is_supervised() {
     let folder = Folder::new("shim-static");
     let program = compiled(&folder, "device", &["-static"]);
     let directory = folder.path("context");
-    for scene in ["calls", "signals", "sends"] {
+    for scene in ["calls", "signals", "handlers", "sends"] {
         let called = binderperf(&["shim", "--context-dir", &directory, "--", &program, scene]);
         need!(Need::Supervision.met_if(!called.stderr.contains("cannot supervise"), &called.stderr));
         called.ended(0).printed_nothing().complained("no time measured here");

@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/select.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,7 +177,8 @@ static void bad_input(void)
 	CHECK(works(fd));
 	REFUSED(open("/dev/binder", O_RDWR | O_DIRECTORY), ENOTDIR);
 	REFUSED(open("/dev/binder", O_RDWR | O_CREAT | O_EXCL, 0600), EEXIST);
-	REFUSED(open("/dev/binderfs/binder-control", O_RDWR), ENOENT);
+	REFUSED(open("/dev/binderfs/a/b", O_RDWR), ENOENT);
+	CHECK(works(creat("/dev/binder", 0600)));
 }
 
 // EXT-06: a device is open as long as any of its numbers is.
@@ -515,7 +517,8 @@ static void *disturber(void *of)
 	return NULL;
 }
 
-// WR-06: a thread that signals take out of its calls, and that reads only when it is told to, misses nothing.
+// WR-06: a thread that signals take out of its calls, and that reads only when it is told to, misses nothing. It repeats a
+// call with the same structure (docs/clients.md).
 static void signals(void)
 {
 	enum { CALLS = 400 };
@@ -541,9 +544,10 @@ static void signals(void)
 		char returns[256];
 		int ready = poll(&entry, 1, 10000);
 		CHECK(ready == 1 || (ready < 0 && errno == EINTR));
-		long count = ready == 1 ? write_read(fd, NULL, 0, returns, sizeof returns) : 0;
-		CHECK(count >= 0 || errno == EINTR);
-		for (long at = 0; at < count;) {
+		struct binder_write_read reads = {.read_size = sizeof returns, .read_buffer = (uintptr_t)returns};
+		while (ready == 1 && ioctl(fd, BINDER_WRITE_READ, &reads) != 0)
+			CHECK(errno == EINTR);
+		for (binder_size_t at = 0; at < reads.read_consumed;) {
 			uint32_t word;
 			memcpy(&word, returns + at, 4);
 			completed += word == BR_TRANSACTION_COMPLETE;
@@ -560,13 +564,52 @@ static void signals(void)
 	ended_well(child);
 }
 
+static int waited_for;
+static volatile sig_atomic_t asked, answered;
+
+// Asks for devices and for other files.
+static void asks(int signal)
+{
+	int before = errno, fd = open("/dev/binder", O_RDWR | O_CLOEXEC), plain = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	char path[64], name[32];
+	struct stat found;
+	(void)signal;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", waited_for);
+	answered = works(fd) && works(waited_for) && stat("/dev/binder", &found) == 0 && S_ISCHR(found.st_mode) &&
+			   readlink(path, name, sizeof name) == 11 && read(plain, name, sizeof name) > 0 && access("/dev/binder1", F_OK) == -1;
+	close(fd), close(plain);
+	asked = 1;
+	errno = before;
+}
+
+static void *asker(void *of)
+{
+	usleep(100000);
+	pthread_kill(*(pthread_t *)of, SIGUSR1);
+	return NULL;
+}
+
+// A signal handler that runs while its thread waits for a device finds devices and files as ever.
+static void handlers(void)
+{
+	struct sigaction action = {.sa_handler = asks};
+	pthread_t self = pthread_self(), thread;
+	char returns[256];
+	mapped(waited_for = opened());
+	CHECK(sigaction(SIGUSR1, &action, NULL) == 0 && pthread_create(&thread, NULL, asker, &self) == 0);
+	while (!asked)
+		CHECK(write_read(waited_for, NULL, 0, returns, sizeof returns) >= 0 || errno == EINTR);
+	CHECK(answered);
+	CHECK(works(waited_for) && pthread_join(thread, NULL) == 0);
+}
+
 int main(int count, char **words)
 {
 	static const struct {
 		const char *name;
 		void (*play)(void);
 	} scenes[] = {{"bad_input", bad_input}, {"numbers", numbers}, {"forks", forks}, {"close_wakes", close_wakes},
-		{"calls", calls}, {"dies", dies}, {"sends", sends}, {"cancelled", cancelled}, {"signals", signals}};
+		{"calls", calls}, {"dies", dies}, {"sends", sends}, {"cancelled", cancelled}, {"signals", signals}, {"handlers", handlers}};
 	alarm(30);
 	for (unsigned scene = 0; scene < sizeof scenes / sizeof *scenes; scene++)
 		if (count == 2 && strcmp(words[1], scenes[scene].name) == 0) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHECK(what)                                                           \
@@ -37,6 +38,16 @@ int main(int count, char **words)
 	// Both are in one context, which has one manager.
 	CHECK(ioctl(fds[0], BINDER_SET_CONTEXT_MGR, 0) == 0);
 	REFUSED(ioctl(fds[1], BINDER_SET_CONTEXT_MGR, 0), EBUSY);
+	// Opened anew by its number, a device is the same context's.
+	char path[4096];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fds[0]);
+	int again = open(path, O_RDWR);
+	REFUSED(ioctl(again, BINDER_SET_CONTEXT_MGR, 0), EBUSY);
+	CHECK(close(again) == 0);
+	// Without the file that is looked at in its place it is a file all the same.
+	struct stat found;
+	snprintf(path, sizeof path, "%s/binderfs/anything", words[1]);
+	CHECK(fstat(fds[0], &found) == 0 && unlink(path) == 0 && fstat(fds[0], &found) == 0);
 	CHECK(binderperf_is_device(0) == 0 && binderperf_is_device(-1) == 0);
 	CHECK(close(fds[0]) == 0 && binderperf_is_device(fds[0]) == 0);
 	return 0;

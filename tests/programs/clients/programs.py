@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -92,6 +93,14 @@ class Program:
             result = line.removeprefix("= ")
         return result
 
+    def answered(self):
+        """Waits for the end of a client's step, or the client's own end; an error if it is silent."""
+        try:
+            self.done()
+        except RuntimeError as error:
+            if "says nothing" in str(error):
+                raise
+
     def step(self, word):
         """Has a client do something; what it says of the result."""
         self.tell(word)
@@ -105,6 +114,41 @@ class Program:
     def kill(self):
         self.child.kill()
         self.child.wait()
+
+
+class Broker:
+    """The embedded driver's broker, which stays until it is ended, even if all leave."""
+
+    def __init__(self, way):
+        words = [way.binderperf, "broker", "--context-dir", way.context]
+        self.child = subprocess.Popen(words, stderr=subprocess.PIPE)
+        self.child.stderr.readline()
+
+    def kill(self):
+        self.child.kill()
+        self.child.wait()
+
+
+class Watch:
+    """`explain` while the programs run: it looks at their calls every second."""
+
+    def __init__(self, way):
+        # There is a driver to look at between two pairs, too.
+        self.broker = None if way.name == "kernel" else Broker(way)
+        words = way.own("explain", "--live", "--watch", "1", "--format", "json")
+        self.found = tempfile.TemporaryFile()
+        self.child = subprocess.Popen(words, stdout=self.found, stderr=self.found)
+
+    def bad(self):
+        """Ends it; the findings of grade "bad", or why it did not look."""
+        self.child.send_signal(signal.SIGINT)
+        status = self.child.wait(PATIENCE)
+        if self.broker:
+            self.broker.kill()
+        self.found.seek(0)
+        lines = self.found.read().decode(errors="replace").splitlines()
+        bad = [line for line in lines if '"grade":"bad"' in line]
+        return "none" if status == 0 and not bad else f"status {status}: {bad or lines[-1:]}"
 
 
 class Manager:

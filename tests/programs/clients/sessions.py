@@ -2,12 +2,13 @@
 tried, and ends with 1 if one failed."""
 
 import functools
+import itertools
 import sys
 
 import tools
 import verdict
 from pairs import Pair
-from programs import HERE, Hub, HwManager, Manager, Way
+from programs import HERE, PATIENCE, Broker, Hub, HwManager, Manager, Program, Watch, Way, said
 
 # Releases of Android, by the API level of libgbinder that speaks the same dialect.
 DIALECTS = {
@@ -58,7 +59,55 @@ def hidl_pairs(way):
             Pair(title, functools.partial(HwManager, way), service, client, steps).run()
 
 
+def difference(got, wanted):
+    """The first line that differs."""
+    lines = itertools.zip_longest(got.splitlines(), wanted.splitlines())
+    return next((f"{line} in place of {right}" for line, right in lines if line != right), "none")
+
+
+def aidl_pairs(way):
+    """One set of .aidl files, made into Rust by our library's generator and by rsbinder's: each client with each service prints the same."""
+    wanted = open(f"{HERE}/expected.txt").read()
+    programs = {"our library": f"{HERE}/pairs-ours", "rsbinder": f"{HERE}/pairs-rsbinder"}
+    manager = Manager(way, "16")
+    for serves, service in programs.items():
+        for calls, client in programs.items():
+            name = f"pairs.{serves}.{calls}".replace(" ", "-")
+            program = Program(way.foreign(service, "service", name, raw=True))
+            title = f"{way.name}, every construct of .aidl: {calls}'s client, {serves}'s service"
+            verdict.expect(title, lambda: difference(said(way.foreign(client, "client", name, raw=True)), wanted), "none")
+            # The client had it end.
+            program.kill()
+    manager.kill()
+
+
+def broker_deaths(name, rounds=10):
+    """The broker of the embedded driver is killed while a client calls: the client gets an answer, and the manager ends."""
+    way = Way(name)
+    way.context += "-killed"
+    for library, (service, client) in kinds(way, "16").items():
+
+        def killed():
+            broker = Broker(way)
+            manager = Manager(way, "16")
+            programs = [Program(service), Program(client)]
+            programs[0].wait_for("registered")
+            programs[1].step("find")
+            programs[1].tell("many")
+            broker.kill()
+            # "done", an error or its end: anything but silence.
+            programs[1].answered()
+            manager.child.wait(PATIENCE)
+            for program in programs:
+                program.kill()
+
+        for count in range(rounds):
+            if not verdict.attempt(f"{name}, {library}: the broker is killed, {count + 1} of {rounds}", killed):
+                break
+
+
 way = Way(sys.argv[1])
+watch = Watch(way)
 for api in DIALECTS:
     configure(api)
     tools.libgbinder(way, api, DIALECTS[api])
@@ -71,5 +120,9 @@ tools.pings(way, DIALECTS[NEWEST])
 for api in DIALECTS if way.name == "preload" else ("27", "30", NEWEST):
     pairs(way, api, Manager)
 pairs(way, NEWEST, Hub)
+aidl_pairs(way)
 hidl_pairs(way)
+if way.name != "kernel":
+    broker_deaths(way.name)
+verdict.expect(f"{way.name}: findings of explain that are bad", watch.bad, "none")
 verdict.end()

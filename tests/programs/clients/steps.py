@@ -11,6 +11,13 @@ def ensure(holds, what):
         raise RuntimeError(what)
 
 
+def say(line):
+    """Writes a line at once: libgbinder's threads write there, too, and print() writes word for word."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(f"{line}\n".encode())
+    sys.stdout.buffer.flush()
+
+
 class Steps:
     def __init__(self, device, interface, name):
         self.name = name
@@ -79,10 +86,10 @@ class Steps:
             ensure(came == (True, number), "another number")
 
     def deaths(self):
-        print("=", self.call(echo.DEATHS).read_int32()[1], flush=True)
+        say(f"= {self.call(echo.DEATHS).read_int32()[1]}")
 
     def pid(self):
-        print("=", self.call(echo.PID).read_int32()[1], flush=True)
+        say(f"= {self.call(echo.PID).read_int32()[1]}")
 
     def died(self):
         ensure(echo.serve_until(lambda: self.died_already), "not told of the death")
@@ -94,6 +101,6 @@ class Steps:
         for line in sys.stdin:
             try:
                 getattr(self, line.strip())()
-                print("done", flush=True)
+                say("done")
             except Exception as error:
-                print("error:", error, flush=True)
+                say(f"error: {error}")

@@ -46,7 +46,7 @@ binder::interface! {
         fn watch(who: Binder);
         fn deaths() -> i32;
         fn pid() -> i32;
-        oneway fn add(number: i32);
+        oneway add(number: i32);
         fn sum() -> i32;
         fn listen(who: Binder);
     }
@@ -54,7 +54,7 @@ binder::interface! {
 
 binder::interface! {
     mod listener = "binderperf.test.IListener" {
-        oneway fn event(number: i32);
+        oneway event(number: i32);
     }
 }
 
