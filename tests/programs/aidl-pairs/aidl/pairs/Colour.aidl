@@ -1,0 +1,8 @@
+package pairs;
+
+@Backing(type="byte")
+enum Colour {
+    RED,
+    GREEN = 5,
+    BLUE,
+}

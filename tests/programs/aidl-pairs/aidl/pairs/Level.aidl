@@ -1,0 +1,7 @@
+package pairs;
+
+@Backing(type="int")
+enum Level {
+    LOW = -1,
+    HIGH = 1 << 20,
+}

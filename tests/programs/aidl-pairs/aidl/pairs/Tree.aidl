@@ -1,0 +1,6 @@
+package pairs;
+
+parcelable Tree {
+    int value;
+    @nullable(heap=true) Tree next;
+}
