@@ -168,7 +168,7 @@ fn verbose_prints_each_thread_where_the_call_found_it() {
         // A nicer service is lent nice 0, which is no policy that the tools do not know.
         assert_eq!(scheds, want, "nicer: {nicer}: {called}");
         assert_eq!((shown[3][3].as_str(), shown[4][3].as_str()), ("0", "0"), "pinned to one CPU");
-        assert_eq!(run.latency.expect("a latency test").roles.len(), 7);
+        assert_eq!(run.latency().expect("a latency test").roles.len(), 7);
         let errors: Vec<&Vec<String>> =
             lines.iter().filter(|values| values.len() == 2 && values[0] == "99").collect();
         assert_eq!(errors.len(), usize::from(tool == "schd-dbg"), "priority_caller: 99, priority: 0");

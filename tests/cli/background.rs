@@ -24,7 +24,7 @@ fn each_setting_is_measured_alone_and_beside_hogs() {
         assert!(matches!(called.code, Some(0 | 1)), "{}", called.stdout);
         called.printed("server moves for each call, beside hogs").printed("both moves of a call: median");
         let run = read(&record);
-        let experiment = run.background.as_ref().expect("the experiment");
+        let experiment = run.background().expect("the experiment");
         assert_eq!(experiment.rows.len(), 8);
         assert!(experiment.rows.iter().all(|row| row.calls == 20), "{experiment:?}");
         let moves = experiment.row(Ground::Moves, false).and_then(|row| row.moves).expect("it moves");

@@ -1,5 +1,5 @@
 //! The priority-inversion experiment as a user or a script calls it, on the embedded driver.
-//! Not here: the verdict's rules (`record::inversion`), load in general (`load`).
+//! Not here: the verdict's rules (`record::experiments::inversion`), load in general (`load`).
 //! Times are only compared with those of the same call's reference, by the command itself.
 
 use std::os::unix::process::CommandExt;
@@ -29,7 +29,7 @@ fn inversion(words: &[&str]) -> Called {
 }
 
 fn inverted(run: &Run, setting: Setting) -> Option<bool> {
-    run.inversion.as_ref().expect("the experiment").row(setting).expect("its row").inverted
+    run.inversion().expect("the experiment").row(setting).expect("its row").inverted
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn without_inheritance_there_is_inversion_and_with_it_there_is_none() {
         assert!(run.complete);
         let [off, on] = [Setting::Off, Setting::On].map(|setting| inverted(&run, setting));
         assert_eq!((off, on), (Some(true), Some(false)), "{}", called.stdout);
-        let experiment = run.inversion.as_ref().expect("the experiment");
+        let experiment = run.inversion().expect("the experiment");
         // Real-time threads keep the nice that these tests were started with.
         assert_eq!(experiment.caller, Sched { nice: own_nice, ..Sched::fifo(99) });
         for (setting, want) in [

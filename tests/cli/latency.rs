@@ -117,7 +117,7 @@ fn binder_passes_real_time_on_only_where_a_node_asks_for_it() {
 fn inheritance_fails_without_it_and_passes_with_it() {
     need!(realtime());
     let (called, run) = recorded(&["-i", "40"]);
-    let test = run.latency.as_ref().expect("a latency test");
+    let test = run.latency().expect("a latency test");
     assert_eq!((called.code, test.inheritance.calls, test.inheritance.not_inherited), (Some(0), 80, 0));
     // A broken promise fails; as much as was promised does not.
     for (words, status, word) in [
@@ -126,7 +126,7 @@ fn inheritance_fails_without_it_and_passes_with_it() {
         (["--inherit-rt", "off"], 0, "AS_EXPECTED"),
     ] {
         let (called, run) = recorded(&[&["-i", "40"], &words[..]].concat());
-        let test = run.latency.as_ref().expect("a latency test");
+        let test = run.latency().expect("a latency test");
         assert_eq!((called.code, test.inheritance.not_inherited), (Some(status), 40), "{words:?}");
         let json = called.json();
         assert_eq!((&json["inheritance"], &json["inheritance_android"]), (&word.into(), &"FAIL".into()));

@@ -190,6 +190,23 @@ fn a_lost_connection_costs_nothing() {
 }
 
 #[test]
+fn what_a_watch_catches_comes_back_while_it_watches() {
+    let server = Server::start("on-watch");
+    let (out, context) = (server.folder.path("night"), server.folder.path("context"));
+    // Met by the first look, whatever it sees.
+    let desk = server.start_call(&format!("watch --when dead<=0 --context-dir {context} --out {out}"));
+    let catch = || std::fs::read_dir(&out).ok()?.flatten().map(|entry| entry.path()).next();
+    let report = || std::fs::read_to_string(catch()?.join("report.txt")).ok();
+    wait_until("the report", || report().is_some_and(|report| report.contains("dead<=0: dead is 0")));
+    signal(desk.id(), "INT");
+    let called = end(desk).ended(1);
+    called.printed("caught dead<=0").complained("SIGINT ended the watch: 1 time caught");
+    // The folder in which the embedded driver's processes were asked for their events stays.
+    let left = server.left();
+    assert!(left.iter().all(|path| !path.to_string_lossy().contains("run-")), "{left:?}");
+}
+
+#[test]
 fn several_machines_end_in_a_table() {
     let server = Server::start("on-several");
     let [(name, value)] = server.variables();

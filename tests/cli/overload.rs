@@ -18,7 +18,7 @@ fn a_second_real_time_pair_on_one_cpu_misses_its_deadline() {
     assert!(matches!(called.code, Some(0 | 1)), "{}", called.stdout);
     called.printed("2 real-time pairs").printed("must miss").printed("Next: ");
     let run = read(&record);
-    let experiment = run.overload.as_ref().expect("the experiment");
+    let experiment = run.overload().expect("the experiment");
     assert_eq!((experiment.cpus.len(), experiment.rows.len()), (1, 4));
     let of = |class| experiment.of(class).map(|row| row.calls).collect::<Vec<_>>();
     assert_eq!((of(Class::Fifo), of(Class::Other)), (vec![25, 50], vec![25, 50]));

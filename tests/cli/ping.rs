@@ -93,7 +93,7 @@ fn single_pings_have_the_figures_of_a_latency_test_but_those_that_only_a_server_
         assert_eq!((&json["P1"]["other_ms"]["miss"], &json["pinged"]), (&0.into(), &"".into()), "{flavour}");
         assert!(json["ALL"]["R"].is_null() && json["ALL"]["bubble"]["other"].is_null(), "{json}");
         let run = read(&record);
-        let test = run.latency.as_ref().expect("a latency test");
+        let test = run.latency().expect("a latency test");
         assert_eq!((test.pinged.as_deref(), test.word()), (Some(""), "ping"));
         for case in &run.cases {
             let latency = case.latency.as_ref().expect("a case of a latency test");

@@ -1,9 +1,9 @@
 //! `latency sweep` as a user calls it, on the embedded driver: its grid, its search, its record.
-//! Not here: what is sustained of made-up numbers (`record::sweep`), one point (`latency`).
+//! Not here: what is sustained of made-up numbers (`record::experiments::sweep`), one point (`latency`).
 
 use crate::support::{Called, Folder, binderperf, read, recorded, refused, throughput, words};
+use record::experiments::sweep::sustained::{holds, sustained};
 use record::render::latency::{Options, json};
-use record::sweep::{holds, sustained};
 use record::{Class, Run};
 
 fn sweep(words: &[&str]) -> Called {
@@ -11,7 +11,7 @@ fn sweep(words: &[&str]) -> Called {
 }
 
 fn swept(run: &Run) -> &record::Sweep {
-    run.latency.as_ref().and_then(|test| test.sweep.as_ref()).expect("a sweep")
+    run.latency().and_then(|test| test.sweep.as_ref()).expect("a sweep")
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::Child;
 
 use needs::need;
 
-use crate::support::{Folder, binderperf, end, signal, tracing_switch};
+use crate::support::{BINARY, Folder, binderperf, call, end, signal, tracing_switch};
 use crate::trace_record::{TRACEFS, opened, sleeping};
 
 /// A recorder that is under way, killed with its test.
@@ -85,6 +85,19 @@ fn any_command_removes_what_a_killed_recorder_left_and_nothing_that_is_in_use() 
     // What it wrote until then can be read, beside the place that only a whole recording takes.
     assert!(!opened(&format!("{dead}.partial")).report().is_whole(), "it was not ended");
     assert!(!std::path::Path::new(&dead).exists(), "it is not whole");
+}
+
+/// Whether a process lives cannot be looked up without a descriptor.
+#[test]
+fn a_command_that_is_short_of_descriptors_removes_nothing() {
+    need!(tracing_switch());
+    let folder = Folder::new("trace-short");
+    let running = Recorder::new(&folder.path("t.trace"));
+    for limit in 3..9 {
+        let script = format!("ulimit -n {limit}; exec \"$0\" --version");
+        call("sh", &["-c", &script, BINARY], &[]);
+        assert!(running.instance.exists(), "with {limit} descriptors");
+    }
 }
 
 #[test]

@@ -282,7 +282,7 @@ fn on_a_full_disk_the_commands_record_comes_before_the_recording() {
     called.complained(format!("{file}: ENOSPC"));
     assert!(instances(&number).is_empty(), "the recorder is gone");
     // How much that is, other work on this machine decides: its events fill the disk, too.
-    assert!(read(&results).latency.is_some(), "what was measured is kept");
+    assert!(read(&results).latency().is_some(), "what was measured is kept");
     assert!(pages(&mut opened(&file)) > 0, "so is what was recorded until then");
     binderperf(&["trace", "info", &file]).ended(0);
 }

@@ -7,5 +7,6 @@ mod latency;
 mod names;
 mod state;
 mod throughput;
+mod top;
 mod trace;
 mod workers;

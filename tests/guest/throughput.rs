@@ -87,12 +87,14 @@ fn run_ends_with_a_summary_records_and_a_report() {
             run.complete && run.driver.as_ref().is_some_and(|driver| driver.kind != DriverKind::Embedded),
             "{name}"
         );
-        let recorders = run.latency.iter().map(|test| test.recorder.as_ref().expect("one was asked for"));
+        let recorders =
+            run.latency().into_iter().map(|test| test.recorder.as_ref().expect("one was asked for"));
         for saved in recorders.flat_map(|recorder| &recorder.saved) {
             assert!(page.contains(&format!("id=\"{}\"", saved.anchor())), "{saved:?}");
         }
         assert!(
-            run.latency.is_none_or(|test| test.recorder.is_some_and(|found| !found.saved.is_empty())),
+            run.latency()
+                .is_none_or(|test| test.recorder.as_ref().is_some_and(|found| !found.saved.is_empty())),
             "{name}"
         );
     }

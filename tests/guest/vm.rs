@@ -50,7 +50,7 @@ fn a_commands_output_files_and_exit_status_come_back() {
 
 #[test]
 fn another_program_runs_as_cargo_would_run_it_and_a_panic_is_one_clear_error() {
-    let called = boot(&["--exec", BINARY, "guest-probe", "--panic", "--exit", "9"]).ended(4);
+    let called = boot(&["--exec", BINARY, "guest-probe", "--sleep", "1", "--panic", "--exit", "9"]).ended(4);
     assert!(called.stdout.starts_with(r#"{"release":"#), "what came before the panic is kept: {called}");
     called.complained("the guest's kernel panicked (sysrq triggered crash)");
     called.complained("| ").complained("Kernel panic - not syncing");

@@ -1,5 +1,6 @@
 //! Direction of imports between the modules of each crate: the children of one module never import each other in a circle.
-//! A module and its own children may, for they are one unit.
+//! A module and its own children may, for they are one unit. A file of an experiment's room counts to the layer that it is
+//! part of ([`in_layer`]), so that a room is as layered as the rest of its crate.
 //! Not here: imports between crates, which Cargo checks. Code under test configurations is not looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,6 +147,19 @@ fn target(modules: &Crate, from: &Module, path: &[String], depth: u32) -> Option
     again.or(Some(module))
 }
 
+/// The module as part of a layer of its crate. An experiment's room, `experiments/NAME`, has a file for each layer; the room as
+/// a whole counts to the highest of them. Other modules, and what a room has besides, are where they are.
+fn in_layer(module: &Module) -> Module {
+    let [room, name, rest @ ..] = &module[..] else { return module.clone() };
+    let layer = match rest.first().map(String::as_str) {
+        _ if room != "experiments" => return module.clone(),
+        Some(layer @ ("schema" | "verdict")) => layer,
+        Some("text" | "chart") | None => "render",
+        Some(_) => return module.clone(),
+    };
+    vec![layer.to_owned(), name.clone()]
+}
+
 /// Who imports whom among the children of each module, with one path that does.
 type Imports = BTreeMap<Module, BTreeMap<String, BTreeMap<String, String>>>;
 
@@ -154,9 +168,10 @@ fn imports(modules: &Crate) -> Imports {
     for (module, named) in modules {
         for Named { path, .. } in named {
             let Some(target) = target(modules, module, path, 0) else { continue };
+            let example = format!("{}: {}", module.join("::"), path.join("::"));
+            let (module, target) = (in_layer(module), in_layer(&target));
             let shared = module.iter().zip(&target).take_while(|(one, other)| one == other).count();
             if let (Some(one), Some(other)) = (module.get(shared), target.get(shared)) {
-                let example = format!("{}: {}", module.join("::"), path.join("::"));
                 let children = imports.entry(module[..shared].to_vec()).or_default();
                 children.entry(one.clone()).or_default().insert(other.clone(), example);
             }
@@ -249,4 +264,24 @@ fn a_circle_is_noticed_however_it_is_written() {
     let family =
         [("lib", ""), ("p", "use self::a::A;\n"), ("p/a", "use super::P;\n"), ("p/tests", "use super::a;\n")];
     assert!(has_circle(&family).is_empty(), "a module and its child are one unit");
+    let room = |schema| {
+        [
+            ("lib", ""),
+            ("schema", "use crate::experiments::e::schema::E;\n"),
+            ("schema/calls", ""),
+            ("render", "use crate::schema::S;\nuse crate::experiments::e::text;\n"),
+            ("render/table", ""),
+            ("experiments", "pub mod e;\n"),
+            ("experiments/e", "pub mod schema;\npub mod text;\n"),
+            ("experiments/e/schema", schema),
+            (
+                "experiments/e/text",
+                "use crate::schema::S;\nuse crate::render::table;\nuse super::schema::E;\n",
+            ),
+        ]
+    };
+    assert!(has_circle(&room("use crate::schema::calls;\n")).is_empty(), "each file of a room is in a layer");
+    for upwards in ["use super::text;\n", "use crate::render::table;\n", "use crate::experiments::e;\n"] {
+        assert_eq!(has_circle(&room(upwards)), ["x"], "{upwards}");
+    }
 }

@@ -19,7 +19,7 @@ fn is_mainlines(called: &Called, run: &Run, iterations: u64) {
     assert!(run.complete, "{:?}: {}", run.incomplete_reason, called.stderr);
     assert_eq!(called.code, Some(1), "{}", called.stderr);
     assert_eq!(run.driver.as_ref().map(|driver| driver.kind), Some(DriverKind::KernelC));
-    let test = run.latency.as_ref().expect("a latency test");
+    let test = run.latency().expect("a latency test");
     assert!(test.realtime.is_some_and(|caller| caller.priority == 99), "{:?}", test.realtime_problem);
     assert_eq!(InheritanceVerdict::of(test), InheritanceVerdict::Fail);
     assert_eq!((test.inheritance.measured, as_expected(&test.inheritance)), (Some(Level::Nice), Some(true)));
