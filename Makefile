@@ -7,8 +7,8 @@ SMALL := target/$(HOST)/small/binderperf
 DEBUG := target/$(HOST)/debug/binderperf
 # Test binaries that need a real driver are run by cargo inside a guest.
 GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
-EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs)))
-LIBRARY := abi sys driver embedded backend ipc binder
+EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs))) contended
+LIBRARY := abi sys driver embedded backend ipc binder aidl
 ARGS ?=
 
 .PHONY: run build small check test test-all unit alone embedded shim clients loom guest phone arm64 doc counts record-counts bench trials siege fuzz install files release packages deb clean
@@ -42,7 +42,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 # What cargo does not take for a test unless it is named.
-	cargo clippy --workspace --test alone --test on_driver -- -D warnings
+	cargo clippy --workspace --test alone --test on_driver --test instructions --test cost -- -D warnings
 	cargo clippy -p preload --features exports -- -D warnings
 
 # Everything that cargo takes for a test.
@@ -55,6 +55,7 @@ unit:
 alone:
 	@tools/install-deps test
 	cargo test --workspace --test alone
+	cargo test -p binderperf-binder --test cost --profile small
 	cargo test -p binderperf-embedded --lib hardly_slower_than_asleep -- --ignored
 	cargo test --workspace --test guest -- --ignored --skip inside:: --skip forward::
 
