@@ -123,7 +123,8 @@ fn wr_05_a_first_read_never_blocks(kit: &Kit) -> Verdict {
     expect("the first read where reads block", (first.as_str(), got?.shape().as_str()), ("OK", "NOOP"))
 }
 
-/// Starts a blocking read on another thread of a process; returns once it sleeps.
+/// Starts a blocking read on another thread of a process; returns once it sleeps. The process is non-blocking again when the read has
+/// ended, and not before: of a driver that another process stands in for, a sleeping caller may not have begun to read.
 pub(super) fn sleeping_read(
     worker: &Worker,
     process: &RawProcess,
@@ -131,11 +132,13 @@ pub(super) fn sleeping_read(
 ) -> Result<Task<ReadEnd>, Stop> {
     done("switching to blocking", process.conn.set_nonblocking(false))?;
     process.on(worker, RawProcess::version)?;
-    let read = move |process: &RawProcess| one_read(process, room, &bc::ENTER_LOOPER.to_ne_bytes());
+    let read = move |process: &RawProcess| {
+        let (result, written, got) = one_read(process, room, &bc::ENTER_LOOPER.to_ne_bytes());
+        let switched = done("switching to non-blocking", process.conn.set_nonblocking(true));
+        (result, written, switched.and(got))
+    };
     let mut task = process.start_on(worker, read)?;
-    let asleep = task.expect_asleep("a blocking read");
-    done("switching to non-blocking", process.conn.set_nonblocking(true))?;
-    asleep.map(|()| task)
+    task.expect_asleep("a blocking read").map(|()| task)
 }
 
 fn interrupter() -> Result<Interrupter, Stop> {
