@@ -5,8 +5,8 @@ HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 RELEASE := target/$(HOST)/release/binderperf
 SMALL := target/$(HOST)/small/binderperf
 DEBUG := target/$(HOST)/debug/binderperf
-# Test binaries that need a real driver are run by cargo inside a guest.
-GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
+# Test binaries that need a real driver run inside a guest.
+GUEST_RUNNER := TEST_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
 EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs))) contended
 LIBRARY := abi sys driver embedded backend ipc binder aidl
 ARGS ?=
@@ -77,7 +77,7 @@ loom:
 
 # The runtime's tests, the hot path's counters and the examples on the embedded driver, on this machine.
 embedded: $(DEBUG)
-	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE=driver cargo test --workspace --test on_driver
+	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE=driver tools/run-tests --test on_driver
 	for example in $(EXAMPLES); do \
 		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) $(dir $(DEBUG))examples/$$example embedded:private || exit 1; done
 
@@ -91,8 +91,8 @@ shim:
 # The same on a real driver, in a guest, where a missing driver is a failure. Examples exit with 1 when
 # they do not see what they show.
 guest: $(DEBUG)
-	BINDERPERF_REQUIRE=driver $(GUEST_RUNNER) cargo test --workspace --test on_driver
-	BINDERPERF_TEST_DRIVER=kernel $(GUEST_RUNNER) cargo test --workspace --test situations
+	BINDERPERF_REQUIRE=driver $(GUEST_RUNNER) tools/run-tests --test on_driver
+	BINDERPERF_TEST_DRIVER=kernel $(GUEST_RUNNER) tools/run-tests --test situations
 	for example in $(EXAMPLES); do $(DEBUG) vm --exec $(dir $(DEBUG))examples/$$example || exit 1; done
 
 # The program and the examples as `unit` builds them: with one set of packages everything is compiled once.
