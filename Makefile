@@ -65,7 +65,7 @@ siege:
 
 # Other people's Binder programs, unmodified, with this project's service manager, services and clients; downloads them. As root.
 clients:
-	@tools/install-deps test
+	@tools/install-deps clients
 	cargo build --bin binderperf --example own-echo
 	tools/preload dev $(HOST) $(dir $(DEBUG))
 	tools/clients $(DEBUG)

@@ -81,6 +81,24 @@ def aidl_pairs(way):
     manager.kill()
 
 
+def golang(way):
+    """A client and a service in Go, with each other and with ours."""
+    go = lambda role, name: way.foreign(f"{HERE}/go-echo", role, name, raw=True)
+    manager = Manager(way, "16")
+    for serves, service in {"Go": go("service", "go.echo"), "our library": way.own_echo("16", "service", "own.echo")}.items():
+        program = Program(service)
+        program.wait_for("registered")
+        client = lambda: said(go("client", "go.echo" if serves == "Go" else "own.echo"))
+        verdict.expect(f"{way.name}: a client in Go, {serves}'s service", client, "2000 numbers came back\n")
+        if serves == "Go":
+            client = Program(way.own_echo("16", "client", "go.echo"))
+            title = f"{way.name}: our library's client, a service in Go"
+            verdict.attempt(title, lambda: [client.step(word) for word in ("find", "many")])
+            client.end()
+        program.kill()
+    manager.kill()
+
+
 def broker_deaths(name, rounds=10):
     """The broker of the embedded driver is killed while a client calls: the client gets an answer, and the manager ends."""
     way = Way(name)
@@ -121,6 +139,7 @@ for api in DIALECTS if way.name == "preload" else ("27", "30", NEWEST):
     pairs(way, api, Manager)
 pairs(way, NEWEST, Hub)
 aidl_pairs(way)
+golang(way)
 hidl_pairs(way)
 if way.name != "kernel":
     broker_deaths(way.name)
