@@ -19,6 +19,8 @@ pub(crate) enum Applet {
     Benchmark,
     /// The hwbinder throughput test.
     HwbinderBenchmark,
+    /// The sum of two numbers.
+    AddInts,
     /// The binder throughput test with many workers.
     Workers,
     /// The same for hwbinder.
@@ -32,9 +34,10 @@ pub(crate) enum Applet {
 }
 
 impl Applet {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Benchmark,
         Self::HwbinderBenchmark,
+        Self::AddInts,
         Self::Workers,
         Self::HwbinderWorkers,
         Self::Latency,
@@ -46,6 +49,7 @@ impl Applet {
         match self {
             Self::Benchmark => "libbinder_benchmark",
             Self::HwbinderBenchmark => "libhwbinder_benchmark",
+            Self::AddInts => "binderAddInts",
             Self::Workers => "binderThroughputTest",
             Self::HwbinderWorkers => "hwbinderThroughputTest",
             Self::Latency => "schd-dbg",
@@ -63,6 +67,7 @@ impl Applet {
         match self {
             Self::Benchmark => Ok(throughput::benchmark(Test::Binder, self.name(), words, "none")),
             Self::HwbinderBenchmark => Ok(throughput::benchmark(Test::Hwbinder, self.name(), words, "none")),
+            Self::AddInts => Ok(throughput::benchmark(Test::AddInts, self.name(), words, "none")),
             Self::Workers => workers::run(parse(self.name(), words)?, true),
             Self::HwbinderWorkers => hwbinder::run(parse(self.name(), words)?, true),
             Self::Latency => latency::test(Flavour::Binder, self.name(), words),
@@ -83,6 +88,7 @@ impl Applet {
         let definition = match self {
             Self::Benchmark => throughput::own::definition(Test::Binder),
             Self::HwbinderBenchmark => throughput::own::definition(Test::Hwbinder),
+            Self::AddInts => throughput::own::definition(Test::AddInts),
             Self::Workers => workers::WorkersArgs::command(),
             Self::HwbinderWorkers => hwbinder::HwbinderArgs::command(),
             Self::Latency => latency::TestArgs::command().about(latency::ABOUT_BINDER),
@@ -155,6 +161,7 @@ impl Applet {
         let words = match self {
             Self::Benchmark => return throughput::check(Test::Binder, words),
             Self::HwbinderBenchmark => return throughput::check(Test::Hwbinder, words),
+            Self::AddInts => return throughput::check(Test::AddInts, words),
             Self::Latency | Self::HwbinderLatency => latency::modern(words),
             Self::Workers | Self::HwbinderWorkers | Self::Atrace => words,
         };

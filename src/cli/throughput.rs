@@ -43,6 +43,8 @@ enum Wanted {
     All(Dialect),
     #[command(about = Test::Ping.about())]
     Ping(Dialect),
+    #[command(name = "addints", about = Test::AddInts.about())]
+    AddInts(Dialect),
     CompareFlavours(flavours::FlavoursArgs),
     Workers(workers::WorkersArgs),
     HwbinderWorkers(hwbinder::HwbinderArgs),
@@ -69,6 +71,7 @@ pub(super) fn run(args: ThroughputArgs) -> CommandResult {
         Wanted::Hwbinder(dialect) => measure(Test::Hwbinder, dialect),
         Wanted::All(dialect) => measure(Test::All, dialect),
         Wanted::Ping(dialect) => measure(Test::Ping, dialect),
+        Wanted::AddInts(dialect) => measure(Test::AddInts, dialect),
         Wanted::CompareFlavours(args) => flavours::run(&args),
         Wanted::Workers(args) => workers::run(args, false),
         Wanted::HwbinderWorkers(args) => hwbinder::run(args, false),
@@ -84,6 +87,7 @@ impl ThroughputArgs {
             Wanted::Hwbinder(dialect) => check(Test::Hwbinder, dialect.words.clone()),
             Wanted::All(dialect) => check(Test::All, dialect.words.clone()),
             Wanted::Ping(dialect) => check(Test::Ping, dialect.words.clone()),
+            Wanted::AddInts(dialect) => check(Test::AddInts, dialect.words.clone()),
             _ => Ok(()),
         }
     }
@@ -202,7 +206,7 @@ impl Call {
         if !self.flags.perf_counters.is_empty() {
             note("Performance counters not supported.\n");
         }
-        let sides = match self.own.place.enter() {
+        let sides = match self.own.enter_place() {
             Ok(sides) => sides,
             Err(why) => {
                 complain(why);

@@ -2,6 +2,7 @@
 //! Not here: guests with a kernel's driver (`guest`), pages in a browser (`pages`).
 
 mod ab;
+mod addints;
 mod analyze;
 mod aosp;
 mod atrace;

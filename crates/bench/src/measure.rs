@@ -30,6 +30,11 @@ pub(crate) trait RoundTrip {
     /// [`CallError::Corrupt`].
     fn check(&self) -> Result<(), CallError>;
 
+    /// CPU time that this thread used since the beginning for what is no call, in ns.
+    fn untimed_cpu_ns(&self) -> u64 {
+        0
+    }
+
     /// Calls per sample: more than one where a single call would cost less than the clock.
     fn calls_per_sample(&self) -> u64 {
         1
@@ -51,6 +56,10 @@ impl<R: RoundTrip> RoundTrip for Box<R> {
 
     fn calls_per_sample(&self) -> u64 {
         (**self).calls_per_sample()
+    }
+
+    fn untimed_cpu_ns(&self) -> u64 {
+        (**self).untimed_cpu_ns()
     }
 }
 
@@ -110,7 +119,8 @@ pub(crate) fn batch<R: RoundTrip>(
         return (Measurement::default(), Some(Halt::Broken(error)));
     }
     let (at_once, mut made, mut real_total) = (round_trip.calls_per_sample(), 0, 0);
-    let cpu_start = thread_cpu_ns();
+    let cpu_ns = |round_trip: &R| thread_cpu_ns() - round_trip.untimed_cpu_ns();
+    let cpu_start = cpu_ns(round_trip);
     let mut halt = None;
     let marks = sys::mark::is_wanted();
     while made < iterations {
@@ -135,7 +145,7 @@ pub(crate) fn batch<R: RoundTrip>(
             break;
         }
     }
-    let cpu_total = thread_cpu_ns() - cpu_start;
+    let cpu_total = cpu_ns(round_trip) - cpu_start;
     if !matches!(halt, Some(Halt::Broken(_)))
         && let Err(error) = round_trip.check()
     {

@@ -62,15 +62,45 @@ pub fn enter(clusters: Option<Clusters>, cpuset: Option<&str>) -> Result<Option<
         })?;
     }
     let Some(clusters) = clusters else { return Ok(None) };
-    let usable = sys::sched::affinity()
-        .map_err(|error| format!("asking for the usable CPUs: {}", sys::errno::describe(&error)))?;
+    let usable = usable()?;
     let sides = sides(clusters, &host::clusters(&root), &usable)?;
+    confine_to(&sides)?;
+    Ok(Some(sides))
+}
+
+/// Confines this process, and so all that it starts, to the CPUs of either side.
+fn confine_to(sides: &Sides) -> Result<(), String> {
     let mut both = sides.concat();
     both.sort_unstable();
     both.dedup();
     sys::sched::set_affinity(&both)
-        .map_err(|error| format!("choosing the CPUs of {clusters}: {}", sys::errno::describe(&error)))?;
+        .map_err(|error| format!("choosing the CPUs {both:?}: {}", sys::errno::describe(&error)))
+}
+
+/// Confines this process, and so all that it starts, to these CPUs of client and server; one that is not named may use all.
+///
+/// # Errors
+/// This process may not use such a CPU.
+pub fn enter_cpus(client: Option<u32>, server: Option<u32>) -> Result<Option<Sides>, String> {
+    if client.or(server).is_none() {
+        return Ok(None);
+    }
+    let usable = usable()?;
+    let side = |cpu: Option<u32>| match cpu {
+        Some(cpu) if !usable.contains(&cpu) => {
+            Err(format!("CPU {cpu} may not be used here; those that may: {usable:?}"))
+        }
+        Some(cpu) => Ok(vec![cpu]),
+        None => Ok(usable.clone()),
+    };
+    let sides = [side(client)?, side(server)?];
+    confine_to(&sides)?;
     Ok(Some(sides))
+}
+
+fn usable() -> Result<Vec<u32>, String> {
+    sys::sched::affinity()
+        .map_err(|error| format!("asking for the usable CPUs: {}", sys::errno::describe(&error)))
 }
 
 /// The usable CPUs of both sides' clusters.

@@ -23,6 +23,8 @@ pub(crate) use min_time::MOST_ITERATIONS;
 pub use min_time::MinTime;
 pub use placement::Placement;
 
+use std::time::Duration;
+
 pub use backend::locate::{Device, Driver, Wanted};
 use driver::connection::default_map_size;
 pub use embedded::{Inherit, Settings, Waiting};
@@ -30,6 +32,7 @@ use fastrand::Rng;
 pub use ipc::Release;
 use record::{Case, CaseKind};
 
+use crate::measure::echo::add;
 use crate::placing::Sides;
 
 /// Maximum number of one client's calls in a receiver's area at once: a server frees the last one's buffer
@@ -43,6 +46,9 @@ pub(crate) const SPARE: u64 = 4096;
 pub fn largest_payload() -> u64 {
     (default_map_size() as u64 - SPARE) / CALLS_IN_AREA - 512
 }
+
+/// Payload of `BM_addInts`, in bytes.
+pub const ADDED_BYTES: u64 = add::REQUEST_BYTES;
 
 /// Returns a seed from the clock, different in each run.
 #[must_use]
@@ -78,6 +84,8 @@ pub struct Plan {
     pub interleaving_seed: Option<u64>,
     /// Driver and context.
     pub wanted: Wanted,
+    /// Time between two calls of `BM_addInts`, which is part of no time.
+    pub delay: Duration,
     /// CPU placement of the two sides of every case.
     pub placement: Placement,
     /// CPUs of client and server, where clusters were chosen; `None` for those of this process.
@@ -115,6 +123,7 @@ impl Default for Plan {
             dry_run: false,
             interleaving_seed: None,
             wanted: Wanted::default(),
+            delay: Duration::ZERO,
             placement: Placement::Default,
             sides: None,
             place: None,

@@ -23,7 +23,7 @@ use crate::call_error::CallError;
 use crate::endpoint::Rendezvous;
 use crate::measure::echo::inside::{Copying, Serialising};
 use crate::measure::echo::ping::Question;
-use crate::measure::echo::{binder, event, hwbinder, ping, pipe, raw, shared, unix};
+use crate::measure::echo::{add, binder, event, hwbinder, ping, pipe, raw, shared, unix};
 use crate::plan::{Dialect, Family, FaultKind, Placement, Plan, Planned};
 pub(crate) use contexts::{ContextState, Contexts, OwnManager};
 use role::{Server, ServerRole, Service};
@@ -44,6 +44,7 @@ pub(crate) enum AnyClient {
     Hwbinder(hwbinder::Client),
     Passthrough(hwbinder::InProcess),
     Ping(ping::Client),
+    AddInts(add::Client),
 }
 
 /// Error that prevents measuring a case.
@@ -100,6 +101,7 @@ macro_rules! on_client {
             $crate::servers::AnyClient::Hwbinder($client) => $work,
             $crate::servers::AnyClient::Passthrough($client) => $work,
             $crate::servers::AnyClient::Ping($client) => $work,
+            $crate::servers::AnyClient::AddInts($client) => $work,
         }
     };
 }
@@ -193,7 +195,9 @@ impl Servers {
                 Ok(AnyClient::Spin(shared::Client::new(self.shared(Server::Spin { len }, len, fault)?, len)))
             }
             Family::Passthrough => Ok(AnyClient::Passthrough(hwbinder::InProcess::new(len))),
-            family @ (Family::Raw | Family::Binder | Family::Binderize) => self.on_driver(family, len, fault),
+            family @ (Family::Raw | Family::Binder | Family::Binderize | Family::AddInts) => {
+                self.on_driver(family, len, fault)
+            }
             Family::Ping => self.ping(planned.family, Question::Ping),
             Family::Interface => self.ping(planned.family, Question::Interface),
             Family::HwPing => self.ping(planned.family, Question::HidlPing),
@@ -211,27 +215,43 @@ impl Servers {
         let no_driver = || CaseError::Failed(format!("{family} talks to no driver"));
         let dialect = self.plan.dialect(family).ok_or_else(no_driver)?;
         let any = self.contexts.find(dialect)?;
+        let (delay, more_nodes) = (self.plan.delay, self.more_nodes);
         match (family, any) {
             (Family::Raw, AnyContext::Kernel(context)) => {
                 let find = |place: Rendezvous<'_, _>| raw::Client::find(place, len);
-                let client = self.named(true, fault, dialect, &context, find)?;
+                let client =
+                    self.named(|name| Service::Raw { name, more_nodes }, fault, dialect, &context, find)?;
                 Ok(AnyClient::Raw(Box::new(client)))
             }
             (Family::Raw, AnyContext::Embedded(context)) => {
                 let find = |place: Rendezvous<'_, _>| raw::Client::find(place, len);
-                let client = self.named(true, fault, dialect, &context, find)?;
+                let client =
+                    self.named(|name| Service::Raw { name, more_nodes }, fault, dialect, &context, find)?;
                 Ok(AnyClient::RawEmbedded(Box::new(client)))
             }
             (Family::Binderize, any) => on_context!(any, |context| {
                 let find = |place: Rendezvous<'_, _>| hwbinder::Client::find(place, len);
                 Ok(AnyClient::Hwbinder(match &self.plan.service {
                     Some(name) => self.others(dialect, name, &context, find)?,
-                    None => self.named(false, fault, dialect, &context, find)?,
+                    None => self.named(|name| Service::Echo { name }, fault, dialect, &context, find)?,
+                }))
+            }),
+            (Family::AddInts, any) => on_context!(any, |context| {
+                let find = |place: Rendezvous<'_, _>| add::Client::find(place, delay);
+                Ok(AnyClient::AddInts(match &self.plan.service {
+                    Some(name) => self.others(dialect, name, &context, find)?,
+                    None => self.named(|name| Service::AddInts { name }, fault, dialect, &context, find)?,
                 }))
             }),
             (_, any) => on_context!(any, |context| {
                 let find = |place: Rendezvous<'_, _>| binder::Client::find(place, len);
-                Ok(AnyClient::Binder(self.named(false, fault, dialect, &context, find)?))
+                Ok(AnyClient::Binder(self.named(
+                    |name| Service::Echo { name },
+                    fault,
+                    dialect,
+                    &context,
+                    find,
+                )?))
             }),
         }
     }
@@ -391,7 +411,7 @@ impl Servers {
     /// Starts a server with a name at the service manager, and returns its client.
     fn named<T, X: Context>(
         &mut self,
-        is_raw: bool,
+        service: impl FnOnce(String) -> Service,
         fault: Option<FaultKind>,
         dialect: Dialect,
         context: &X,
@@ -399,11 +419,7 @@ impl Servers {
     ) -> Result<T, CaseError> {
         let any = self.contexts.manage(dialect, &self.watchdog)?;
         let name = Self::service_name();
-        let service = match is_raw {
-            true => Service::Raw { name: name.clone(), more_nodes: self.more_nodes },
-            false => Service::Echo { name: name.clone() },
-        };
-        let server = Server::in_context(&any, dialect, service);
+        let server = Server::in_context(&any, dialect, service(name.clone()));
         self.server = Some(start_and_wait(&self.watchdog, "service", &ServerRole { server, fault })?);
         self.others(dialect, &name, context, find)
     }
@@ -425,9 +441,9 @@ impl Servers {
         let (Some(name), Some(family)) = (&self.plan.service, self.plan.tests.first()) else { return Ok(()) };
         let Some(dialect) = self.plan.dialect(*family) else { return Ok(()) };
         on_context!(self.contexts.find(dialect)?, |context| {
-            self.others(dialect, name, &context, |place| match family.is_ping() {
-                true => place.find_object().map(drop),
-                false => hwbinder::Client::find(place, 0).map(drop),
+            self.others(dialect, name, &context, |place| match family {
+                Family::Binderize => hwbinder::Client::find(place, 0).map(drop),
+                _ => place.find_object().map(drop),
             })
         })
     }

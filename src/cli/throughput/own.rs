@@ -2,13 +2,17 @@
 //! Not here: those it has (`bench::plan::gbench`).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::super::A_YEAR_S;
 use super::super::choice;
 use super::super::driver::DriverArgs;
 use super::super::place::PlaceArgs;
+use bench::placing::{Sides, enter_cpus};
 use bench::plan::gbench::{self, Flags};
-use bench::plan::{Controls, Device, Family, Fault, Flavour, Gate, MinTime, Placement, Plan, Release};
+use bench::plan::{
+    ADDED_BYTES, Controls, Device, Family, Fault, Flavour, Gate, MinTime, Placement, Plan, Release,
+};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args as _, Command, Parser, ValueEnum, ValueHint};
 use record::CaseKind;
@@ -24,10 +28,12 @@ pub(crate) enum Test {
     All,
     /// Calls that any object answers.
     Ping,
+    /// Android's `binderAddInts`.
+    AddInts,
 }
 
 impl Test {
-    pub(super) const EACH: [Self; 4] = [Self::Binder, Self::Hwbinder, Self::All, Self::Ping];
+    pub(super) const EACH: [Self; 5] = [Self::Binder, Self::Hwbinder, Self::All, Self::Ping, Self::AddInts];
 
     /// Its default controls where it is not called as Android's tool.
     pub(super) fn controls(self) -> &'static str {
@@ -48,6 +54,9 @@ impl Test {
                 "Measure hwbinder calls, or the same without IPC; Android's libhwbinder_benchmark"
             }
             Self::All => "Measure binder, hwbinder and the same without IPC in one run",
+            Self::AddInts => {
+                "Measure a call with two numbers that returns their sum; Android's binderAddInts"
+            }
             Self::Ping => {
                 "Measure calls that any object answers: needs no service of ours, so it works on production phones"
             }
@@ -61,6 +70,7 @@ impl Test {
             Self::Hwbinder => "hwbinder",
             Self::All => "all",
             Self::Ping => "ping",
+            Self::AddInts => "addints",
         }
     }
 }
@@ -75,6 +85,9 @@ enum Mode {
     Passthrough,
 }
 
+/// Longest delay between two calls, in seconds: a case that makes no call for longer counts as hanging.
+const MOST_DELAY_S: f64 = 10.0;
+
 /// The flag that selects Google Benchmark's exit statuses.
 pub(super) const COMPATIBLE: &str = "--gbench-compat";
 
@@ -86,7 +99,19 @@ pub(super) struct Own {
     #[arg(short = 'm', long, value_name = "MODE", value_enum, hide_possible_values = true)]
     mode: Option<Mode>,
 
-    /// Measure this registered service: an instance of IBenchmark, of a ping any name (of hwbinder INTERFACE/INSTANCE) [default: an own service; of a ping the service manager]
+    /// CPU of the client [default: the scheduler's choice]
+    #[arg(short = 'c', long, value_name = "CPU")]
+    client_cpu: Option<u32>,
+
+    /// CPU of the server [default: the scheduler's choice]
+    #[arg(short = 's', long, value_name = "CPU")]
+    server_cpu: Option<u32>,
+
+    /// Seconds between two calls, in which the client spins; part of no time
+    #[arg(short = 'd', long, value_name = "S", default_value_t = 0.0)]
+    delay: f64,
+
+    /// Measure this registered service: an instance of IBenchmark, of a ping any name (of hwbinder INTERFACE/INSTANCE), of addints one like test.binderAddInts [default: an own service; of a ping the service manager]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
 
@@ -144,10 +169,11 @@ pub(super) struct Own {
 /// The documented definition of a test: Google Benchmark's flags and the own ones that apply.
 pub(crate) fn definition(test: Test) -> Command {
     let strange: &[&str] = match test {
-        Test::Binder => &["mode", "service", "flavour"],
-        Test::Hwbinder => &["flavour"],
-        Test::All => &["mode", "service", "device", "flavour"],
-        Test::Ping => &["mode"],
+        Test::Binder => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay"],
+        Test::Hwbinder => &["flavour", "client_cpu", "server_cpu", "delay"],
+        Test::All => &["mode", "service", "device", "flavour", "client_cpu", "server_cpu", "delay"],
+        Test::Ping => &["mode", "client_cpu", "server_cpu", "delay"],
+        Test::AddInts => &["mode", "flavour"],
     };
     let definition = Command::new(test.word()).args(gbench::FLAGS.iter().map(flag));
     let whole = Own::augment_args(definition).about(test.about());
@@ -168,6 +194,25 @@ fn flag(about: &gbench::About) -> Arg {
 }
 
 impl Own {
+    /// Moves this process to the chosen CPUs; returns those of both sides, if any were chosen.
+    ///
+    /// # Errors
+    /// This machine does not have the place, or does not permit it.
+    pub(super) fn enter_place(&self) -> Result<Option<Sides>, String> {
+        match enter_cpus(self.client_cpu, self.server_cpu)? {
+            Some(sides) => Ok(Some(sides)),
+            None => self.place.enter(),
+        }
+    }
+
+    /// The chosen place in words, for the record.
+    fn place_words(&self) -> Option<String> {
+        let side = |name: &str, cpu: Option<u32>| cpu.map(|cpu| format!("{name} on CPU {cpu}"));
+        let sides = [side("client", self.client_cpu), side("server", self.server_cpu), self.place.words()];
+        let words: Vec<String> = sides.into_iter().flatten().collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+
     /// Parses the arguments that are not Google Benchmark's, with these default controls.
     pub(super) fn parse(words: Vec<String>, controls: &str) -> Result<Self, String> {
         let mut own = Self::try_parse_from(words).map_err(|error| {
@@ -189,20 +234,23 @@ impl Own {
             (
                 "--service",
                 self.service.is_some(),
-                &[Test::Hwbinder, Test::Ping],
-                "it is about hwbinder's service, or about whom to ping",
+                &[Test::Hwbinder, Test::Ping, Test::AddInts],
+                "it is about hwbinder's service, or about whom to ping or to ask for sums",
             ),
+            ("-c", self.client_cpu.is_some(), &[Test::AddInts], "use --placement or --cluster"),
+            ("-s", self.server_cpu.is_some(), &[Test::AddInts], "use --placement or --cluster"),
+            ("-d", self.delay != 0.0, &[Test::AddInts], "its calls follow each other at once"),
             ("--flavour", self.flavour.is_some(), &[Test::Ping], "the test's name says it"),
             (
                 "--android",
                 self.android.is_some_and(|release| release != Release::Android8),
-                &[Test::Binder, Test::All, Test::Ping],
+                &[Test::Binder, Test::All, Test::Ping, Test::AddInts],
                 "no release but 8 has other names than today's, and none changed hwbinder's format",
             ),
             (
                 "--device",
                 !matches!(device, Device::Auto | Device::Private),
-                &[Test::Binder, Test::Hwbinder, Test::Ping],
+                &[Test::Binder, Test::Hwbinder, Test::Ping, Test::AddInts],
                 "each flavour needs a context of its own",
             ),
         ];
@@ -218,6 +266,18 @@ impl Own {
             if test == Test::Ping {
                 return Err("a ping's server cannot be placed: --cluster takes one cluster here".to_owned());
             }
+        }
+        if !(0.0..=MOST_DELAY_S).contains(&self.delay) {
+            return Err(format!("-d {}: a delay is 0 to {MOST_DELAY_S} seconds", self.delay));
+        }
+        let one_cpu = self.client_cpu.or(self.server_cpu).is_some();
+        if one_cpu && (self.place.cluster.is_some() || self.placement != Placement::Default) {
+            return Err(
+                "-c and -s name CPUs, as --cluster and --placement do otherwise: use one way".to_owned()
+            );
+        }
+        if self.service.is_some() && self.server_cpu.is_some() {
+            return Err("-s places a server of ours, and --service is another process's".to_owned());
         }
         match (&self.service, self.mode) {
             (Some(_), Some(Mode::Passthrough)) => {
@@ -238,6 +298,7 @@ impl Own {
             (Test::All, _) => Family::TESTS.to_vec(),
             (Test::Ping, _) if self.pinged() == Flavour::Hwbinder => vec![Family::HwPing],
             (Test::Ping, _) => vec![Family::Ping, Family::Interface],
+            (Test::AddInts, _) => vec![Family::AddInts],
         }
     }
 
@@ -251,7 +312,8 @@ impl Own {
         self.check(test)?;
         let mut wanted = self.driver.wanted()?;
         if self.service.is_some() && wanted.device == Device::Auto {
-            let name = if test == Test::Ping { self.pinged() } else { Flavour::Hwbinder }.name();
+            let flavour = if test == Test::Hwbinder { Flavour::Hwbinder } else { self.pinged() };
+            let name = flavour.name();
             wanted.device = Device::Named(name.to_owned());
         }
         let controls = self.controls.clone().unwrap_or_else(Controls::none);
@@ -266,7 +328,12 @@ impl Own {
         let plan = Plan {
             test: format!("throughput {}", test.word()),
             tests: self.tests(test),
-            payloads: if test == Test::Ping { vec![0] } else { Family::PAYLOADS.to_vec() },
+            payloads: match test {
+                Test::Ping => vec![0],
+                Test::AddInts => vec![ADDED_BYTES],
+                _ => Family::PAYLOADS.to_vec(),
+            },
+            delay: Duration::from_secs_f64(self.delay),
             service: self.service.clone(),
             controls,
             filter: flags.filter.clone(),
@@ -279,7 +346,7 @@ impl Own {
                 .then(|| self.seed.unwrap_or_else(bench::plan::fresh_seed)),
             wanted,
             placement: self.placement,
-            place: self.place.words(),
+            place: self.place_words(),
             android: self.android.unwrap_or_default(),
             short_sizes: self.android == Some(Release::Android8)
                 && matches!(test, Test::Binder | Test::Hwbinder),

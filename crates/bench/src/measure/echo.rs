@@ -2,6 +2,7 @@
 //! Not here: timing (`super`), starting the other process (`crate::servers`). Every client owns its request
 //! and its reply, both allocated before the first call.
 
+pub(crate) mod add;
 pub(crate) mod benchmark;
 pub(crate) mod binder;
 pub(crate) mod event;

@@ -41,6 +41,8 @@ pub enum Family {
     Interface,
     /// A test: hwbinder's ping.
     HwPing,
+    /// A test: Android's `binderAddInts`, two numbers to a service that returns their sum.
+    AddInts,
 }
 
 impl Family {
@@ -76,6 +78,7 @@ impl Family {
             Self::Ping => "ping",
             Self::Interface => "interface",
             Self::HwPing => "hwping",
+            Self::AddInts => "addInts",
         }
     }
 
@@ -88,13 +91,16 @@ impl Family {
     /// Returns whether it is a test or a control.
     #[must_use]
     pub fn kind(self) -> CaseKind {
-        if Self::TESTS.contains(&self) || self.is_ping() { CaseKind::Test } else { CaseKind::Control }
+        match Self::TESTS.contains(&self) || self.is_ping() || self == Self::AddInts {
+            true => CaseKind::Test,
+            false => CaseKind::Control,
+        }
     }
 
     /// Returns true if it uses a binder driver.
     #[must_use]
     pub fn needs_driver(self) -> bool {
-        matches!(self, Self::Raw | Self::Binder | Self::Binderize) || self.is_ping()
+        matches!(self, Self::Raw | Self::Binder | Self::Binderize | Self::AddInts) || self.is_ping()
     }
 
     /// Returns true for a call without payload that any object answers.
@@ -103,10 +109,13 @@ impl Family {
         Self::PINGS.contains(&self)
     }
 
-    /// Returns the full name of a case, e.g. `BM_sendVec_binder/4`.
+    /// Returns the full name of a case, e.g. `BM_sendVec_binder/4`, or `BM_addInts`, which has one size.
     #[must_use]
     pub fn case_name(self, payload: u64) -> String {
-        format!("{self}/{payload}")
+        match self {
+            Self::AddInts => self.to_string(),
+            _ => format!("{self}/{payload}"),
+        }
     }
 
     /// Returns the name as the Google Benchmark of Android 8 prints it: `BM_sendVec_binderize/2k`.
@@ -131,7 +140,8 @@ impl Family {
 /// Writes the name, e.g. `BM_sendVec_binder`, `BM_ping`.
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", if self.is_ping() { "BM_" } else { "BM_sendVec_" }, self.word())
+        let sends_vectors = !self.is_ping() && *self != Self::AddInts;
+        write!(f, "{}{}", if sends_vectors { "BM_sendVec_" } else { "BM_" }, self.word())
     }
 }
 

@@ -15,7 +15,7 @@ use sys::shared_memory::SharedMemory;
 
 use crate::call_error::CallError;
 use crate::endpoint::{self, Rendezvous};
-use crate::measure::echo::{Sabotage, binder, event, hwbinder, pipe, raw, shared, unix};
+use crate::measure::echo::{Sabotage, add, binder, event, hwbinder, pipe, raw, shared, unix};
 use crate::plan::{Dialect, FaultKind};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +49,8 @@ pub(super) enum Service {
     Manager,
     /// An echo under this name.
     Echo { name: String },
+    /// `binderAddInts` under this name.
+    AddInts { name: String },
     /// An echo without a runtime, and the number of additional nodes that it registers.
     Raw { name: String, more_nodes: u32 },
 }
@@ -113,6 +115,7 @@ impl Service {
                     Dialect::Hwbinder => hwbinder::serve(place, ready, sabotage),
                 }
             }
+            Self::AddInts { name } => add::serve(Rendezvous { context, dialect, name }, ready, sabotage),
             Self::Raw { name, more_nodes } => {
                 raw::serve(Rendezvous { context, dialect, name }, *more_nodes, ready, sabotage)
             }

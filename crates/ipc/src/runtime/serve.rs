@@ -56,6 +56,12 @@ impl<'t> Transaction<'t> {
         self.info
     }
 
+    /// Bytes of the call, without their objects.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        self.received.as_ref().map_or(&[], Received::data)
+    }
+
     /// The buffer; `None` only inside `drop`.
     pub(crate) fn received(&self) -> Option<&Received<'t>> {
         self.received.as_ref()
