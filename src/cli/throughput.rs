@@ -45,6 +45,10 @@ enum Wanted {
     Ping(Dialect),
     #[command(name = "addints", about = Test::AddInts.about())]
     AddInts(Dialect),
+    #[command(about = Test::Rpc.about())]
+    Rpc(Dialect),
+    #[command(about = Test::Kpi.about())]
+    Kpi(Dialect),
     CompareFlavours(flavours::FlavoursArgs),
     Workers(workers::WorkersArgs),
     HwbinderWorkers(hwbinder::HwbinderArgs),
@@ -72,6 +76,8 @@ pub(super) fn run(args: ThroughputArgs) -> CommandResult {
         Wanted::All(dialect) => measure(Test::All, dialect),
         Wanted::Ping(dialect) => measure(Test::Ping, dialect),
         Wanted::AddInts(dialect) => measure(Test::AddInts, dialect),
+        Wanted::Rpc(dialect) => measure(Test::Rpc, dialect),
+        Wanted::Kpi(dialect) => measure(Test::Kpi, dialect),
         Wanted::CompareFlavours(args) => flavours::run(&args),
         Wanted::Workers(args) => workers::run(args, false),
         Wanted::HwbinderWorkers(args) => hwbinder::run(args, false),
@@ -88,6 +94,8 @@ impl ThroughputArgs {
             Wanted::All(dialect) => check(Test::All, dialect.words.clone()),
             Wanted::Ping(dialect) => check(Test::Ping, dialect.words.clone()),
             Wanted::AddInts(dialect) => check(Test::AddInts, dialect.words.clone()),
+            Wanted::Rpc(dialect) => check(Test::Rpc, dialect.words.clone()),
+            Wanted::Kpi(dialect) => check(Test::Kpi, dialect.words.clone()),
             _ => Ok(()),
         }
     }

@@ -43,6 +43,7 @@ mod packed;
 mod perfetto;
 mod ping;
 mod rights;
+mod rpc;
 mod run;
 mod servicemanager;
 mod services;

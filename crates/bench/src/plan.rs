@@ -32,7 +32,6 @@ use fastrand::Rng;
 pub use ipc::Release;
 use record::{Case, CaseKind};
 
-use crate::measure::echo::add;
 use crate::placing::Sides;
 
 /// Maximum number of one client's calls in a receiver's area at once: a server frees the last one's buffer
@@ -47,9 +46,6 @@ pub fn largest_payload() -> u64 {
     (default_map_size() as u64 - SPARE) / CALLS_IN_AREA - 512
 }
 
-/// Payload of `BM_addInts`, in bytes.
-pub const ADDED_BYTES: u64 = add::REQUEST_BYTES;
-
 /// Returns a seed from the clock, different in each run.
 #[must_use]
 pub fn fresh_seed() -> u64 {
@@ -63,7 +59,7 @@ pub struct Plan {
     pub test: String,
     /// Tested families, in order and without duplicates.
     pub tests: Vec<Family>,
-    /// Payloads of every family in bytes, without duplicates.
+    /// Payloads of every family in bytes, without duplicates; empty for those of each test's Android tool.
     pub payloads: Vec<u64>,
     /// A service that another program registered, in place of one of ours: the instance of hwbinder's `IBenchmark`, or what
     /// pings go to (`None`: the service manager).
@@ -113,7 +109,7 @@ impl Default for Plan {
         Self {
             test: "throughput binder".to_owned(),
             tests: vec![Family::Binder],
-            payloads: Family::PAYLOADS.to_vec(),
+            payloads: Vec::new(),
             service: None,
             controls: Controls::none(),
             filter: Filter::default(),
@@ -170,9 +166,8 @@ impl Plan {
                 CaseKind::Test if self.short_sizes => family.short_case_name(payload),
                 _ => family.case_name(payload),
             };
-            let payloads = self.payloads.iter().copied();
-            let matching: Vec<u64> =
-                payloads.filter(|&payload| self.filter.lets_through(&name(payload))).collect();
+            let mut matching = self.payloads_of(family);
+            matching.retain(|&payload| self.filter.lets_through(&name(payload)));
             planned.extend((0..).zip(&matching).map(|(index, &payload)| Planned {
                 family,
                 case: Case { name: name(payload), ..family.case(payload, family_index, index) },
@@ -180,6 +175,20 @@ impl Plan {
             family_index += u32::from(!matching.is_empty());
         }
         planned
+    }
+
+    /// Payloads of a family in bytes; a control has those of all tests.
+    fn payloads_of(&self, family: Family) -> Vec<u64> {
+        let mut payloads = match family.kind() {
+            _ if !self.payloads.is_empty() => return self.payloads.clone(),
+            CaseKind::Test => return family.payloads().to_vec(),
+            CaseKind::Control => {
+                self.tests.iter().flat_map(|test| test.payloads()).copied().collect::<Vec<_>>()
+            }
+        };
+        payloads.sort_unstable();
+        payloads.dedup();
+        payloads
     }
 
     /// Returns the actual number of repetitions.

@@ -23,7 +23,7 @@ use crate::call_error::CallError;
 use crate::endpoint::Rendezvous;
 use crate::measure::echo::inside::{Copying, Serialising};
 use crate::measure::echo::ping::Question;
-use crate::measure::echo::{add, binder, event, hwbinder, ping, pipe, raw, shared, unix};
+use crate::measure::echo::{add, binder, event, hwbinder, ping, pipe, raw, rpc, shared, unix};
 use crate::plan::{Dialect, Family, FaultKind, Placement, Plan, Planned};
 pub(crate) use contexts::{ContextState, Contexts, OwnManager};
 use role::{Server, ServerRole, Service};
@@ -45,6 +45,7 @@ pub(crate) enum AnyClient {
     Passthrough(hwbinder::InProcess),
     Ping(ping::Client),
     AddInts(add::Client),
+    Rpc(rpc::Client),
 }
 
 /// Error that prevents measuring a case.
@@ -102,6 +103,7 @@ macro_rules! on_client {
             $crate::servers::AnyClient::Passthrough($client) => $work,
             $crate::servers::AnyClient::Ping($client) => $work,
             $crate::servers::AnyClient::AddInts($client) => $work,
+            $crate::servers::AnyClient::Rpc($client) => $work,
         }
     };
 }
@@ -186,6 +188,7 @@ impl Servers {
             }
             Family::Pipe => self.pipe(len, fault),
             Family::Unix => self.unix(len, fault),
+            Family::Rpc => self.rpc(len, fault),
             Family::Futex => Ok(AnyClient::Futex(shared::Client::new(
                 self.shared(Server::Futex { len }, len, fault)?,
                 len,
@@ -366,6 +369,14 @@ impl Servers {
         let streams = Streams::of(theirs.into(), Stdio::null());
         self.server = Some(self.start(Server::Unix { len }, fault, streams, None)?);
         Ok(AnyClient::Unix(unix::Client::new(File::from(ours), len)))
+    }
+
+    fn rpc(&mut self, len: usize, fault: Option<FaultKind>) -> Result<AnyClient, CaseError> {
+        let [ours, theirs] = rpc::sockets().map_err(os_failed("making a socket pair"))?;
+        let streams = Streams::of(theirs.into(), Stdio::null());
+        self.server = Some(self.start(Server::Rpc, fault, streams, None)?);
+        let opened = self.watchdog.during(|| rpc::Client::open(ours, len));
+        opened.map(AnyClient::Rpc).map_err(failed("opening an RPC session"))
     }
 
     fn shared(

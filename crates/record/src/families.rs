@@ -11,13 +11,18 @@ pub(crate) struct Family<'r> {
 }
 
 /// Families, their readable names, and what a round trip of theirs is.
-const FAMILIES: [(&str, &str, &str); 16] = [
+const FAMILIES: [(&str, &str, &str); 17] = [
     ("BM_sendVec_binder", "binder", "a call of a service, with parcels"),
     ("BM_sendVec_binderize", "hwbinder", "a call of a HIDL service, with scattered buffers"),
     ("BM_sendVec_passthrough", "hwbinder passthrough", "the service in the caller's process, without IPC"),
     ("BM_ping", "ping", "a call without arguments, which any binder object answers"),
     ("BM_interface", "interface", "the question for an object's interface, which any binder object answers"),
     ("BM_hwping", "hwbinder ping", "a call without arguments, which any HIDL object answers"),
+    (
+        "BM_sendVec_rpc",
+        "RPC binder",
+        "a call of a service over a unix socket, by libbinder's protocol for it",
+    ),
     ("BM_addInts", "addInts", "two numbers to a service that returns their sum"),
     ("BM_sendVec_pipe", "pipe", "two pipes"),
     ("BM_sendVec_unix", "unix socket", "a pair of unix sockets"),

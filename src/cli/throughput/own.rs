@@ -10,9 +10,7 @@ use super::super::driver::DriverArgs;
 use super::super::place::PlaceArgs;
 use bench::placing::{Sides, enter_cpus};
 use bench::plan::gbench::{self, Flags};
-use bench::plan::{
-    ADDED_BYTES, Controls, Device, Family, Fault, Flavour, Gate, MinTime, Placement, Plan, Release,
-};
+use bench::plan::{Controls, Device, Family, Fault, Flavour, Gate, MinTime, Placement, Plan, Release};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args as _, Command, Parser, ValueEnum, ValueHint};
 use record::CaseKind;
@@ -30,16 +28,22 @@ pub(crate) enum Test {
     Ping,
     /// Android's `binderAddInts`.
     AddInts,
+    /// Android's `binderRpcBenchmark`.
+    Rpc,
+    /// The three figures that Android's kernel releases publish.
+    Kpi,
 }
 
 impl Test {
-    pub(super) const EACH: [Self; 5] = [Self::Binder, Self::Hwbinder, Self::All, Self::Ping, Self::AddInts];
+    pub(super) const EACH: [Self; 7] =
+        [Self::Binder, Self::Hwbinder, Self::All, Self::Ping, Self::AddInts, Self::Rpc, Self::Kpi];
 
     /// Its default controls where it is not called as Android's tool.
     pub(super) fn controls(self) -> &'static str {
         match self {
             // A pipe and a socket carry no empty message.
             Self::Ping => "futex,eventfd,spin",
+            Self::Kpi => "pipe",
             _ => "default",
         }
     }
@@ -57,6 +61,12 @@ impl Test {
             Self::AddInts => {
                 "Measure a call with two numbers that returns their sum; Android's binderAddInts"
             }
+            Self::Rpc => {
+                "Measure RPC binder over a unix socket, beside binder by the driver; Android's binderRpcBenchmark"
+            }
+            Self::Kpi => {
+                "Measure what Android publishes of each kernel release: RPC binder, addInts and hwbinder, in one table"
+            }
             Self::Ping => {
                 "Measure calls that any object answers: needs no service of ours, so it works on production phones"
             }
@@ -71,6 +81,8 @@ impl Test {
             Self::All => "all",
             Self::Ping => "ping",
             Self::AddInts => "addints",
+            Self::Rpc => "rpc",
+            Self::Kpi => "kpi",
         }
     }
 }
@@ -174,6 +186,8 @@ pub(crate) fn definition(test: Test) -> Command {
         Test::All => &["mode", "service", "device", "flavour", "client_cpu", "server_cpu", "delay"],
         Test::Ping => &["mode", "client_cpu", "server_cpu", "delay"],
         Test::AddInts => &["mode", "flavour"],
+        Test::Rpc => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay"],
+        Test::Kpi => &["mode", "service", "device", "flavour", "client_cpu", "server_cpu", "delay"],
     };
     let definition = Command::new(test.word()).args(gbench::FLAGS.iter().map(flag));
     let whole = Own::augment_args(definition).about(test.about());
@@ -244,13 +258,13 @@ impl Own {
             (
                 "--android",
                 self.android.is_some_and(|release| release != Release::Android8),
-                &[Test::Binder, Test::All, Test::Ping, Test::AddInts],
+                &[Test::Binder, Test::All, Test::Ping, Test::AddInts, Test::Rpc, Test::Kpi],
                 "no release but 8 has other names than today's, and none changed hwbinder's format",
             ),
             (
                 "--device",
                 !matches!(device, Device::Auto | Device::Private),
-                &[Test::Binder, Test::Hwbinder, Test::Ping, Test::AddInts],
+                &[Test::Binder, Test::Hwbinder, Test::Ping, Test::AddInts, Test::Rpc],
                 "each flavour needs a context of its own",
             ),
         ];
@@ -299,6 +313,8 @@ impl Own {
             (Test::Ping, _) if self.pinged() == Flavour::Hwbinder => vec![Family::HwPing],
             (Test::Ping, _) => vec![Family::Ping, Family::Interface],
             (Test::AddInts, _) => vec![Family::AddInts],
+            (Test::Rpc, _) => vec![Family::Rpc, Family::Binder],
+            (Test::Kpi, _) => vec![Family::Rpc, Family::AddInts, Family::Binderize],
         }
     }
 
@@ -328,11 +344,7 @@ impl Own {
         let plan = Plan {
             test: format!("throughput {}", test.word()),
             tests: self.tests(test),
-            payloads: match test {
-                Test::Ping => vec![0],
-                Test::AddInts => vec![ADDED_BYTES],
-                _ => Family::PAYLOADS.to_vec(),
-            },
+            payloads: if test == Test::Rpc { Family::Rpc.payloads().to_vec() } else { Vec::new() },
             delay: Duration::from_secs_f64(self.delay),
             service: self.service.clone(),
             controls,

@@ -11,6 +11,7 @@ pub(crate) mod inside;
 pub(crate) mod ping;
 pub(crate) mod pipe;
 pub(crate) mod raw;
+pub(crate) mod rpc;
 pub(crate) mod shared;
 pub(crate) mod unix;
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use record::{Case, CaseKind};
 
 use crate::case::new_case;
+use crate::measure::echo::add;
 
 /// A way to send a byte vector to another process and back, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,8 @@ pub enum Family {
     Interface,
     /// A test: hwbinder's ping.
     HwPing,
+    /// A test: a call of RPC binder over a unix socket.
+    Rpc,
     /// A test: Android's `binderAddInts`, two numbers to a service that returns their sum.
     AddInts,
 }
@@ -49,6 +52,9 @@ impl Family {
     /// Payload sizes in bytes, as in the Android tool.
     pub const PAYLOADS: [u64; 15] =
         [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+
+    /// Payload sizes in bytes of Android's `binderRpcBenchmark`.
+    const RPC_PAYLOADS: [u64; 10] = [64, 1024, 2048, 4096, 8182, 16364, 32728, 65535, 65536, 65537];
 
     const CONTROLS: [Self; 6] = [Self::Pipe, Self::Unix, Self::Futex, Self::Eventfd, Self::Spin, Self::Raw];
     /// Parts of a round trip, each alone and within one process.
@@ -78,6 +84,7 @@ impl Family {
             Self::Ping => "ping",
             Self::Interface => "interface",
             Self::HwPing => "hwping",
+            Self::Rpc => "rpc",
             Self::AddInts => "addInts",
         }
     }
@@ -91,9 +98,10 @@ impl Family {
     /// Returns whether it is a test or a control.
     #[must_use]
     pub fn kind(self) -> CaseKind {
-        match Self::TESTS.contains(&self) || self.is_ping() || self == Self::AddInts {
-            true => CaseKind::Test,
-            false => CaseKind::Control,
+        match self {
+            Self::Rpc | Self::AddInts => CaseKind::Test,
+            _ if Self::TESTS.contains(&self) || self.is_ping() => CaseKind::Test,
+            _ => CaseKind::Control,
         }
     }
 
@@ -101,6 +109,17 @@ impl Family {
     #[must_use]
     pub fn needs_driver(self) -> bool {
         matches!(self, Self::Raw | Self::Binder | Self::Binderize | Self::AddInts) || self.is_ping()
+    }
+
+    /// Returns the payload sizes in bytes with which Android's tool measures it.
+    #[must_use]
+    pub fn payloads(self) -> &'static [u64] {
+        match self {
+            Self::Rpc => &Self::RPC_PAYLOADS,
+            Self::AddInts => &[add::REQUEST_BYTES],
+            _ if self.is_ping() => &[0],
+            _ => &Self::PAYLOADS,
+        }
     }
 
     /// Returns true for a call without payload that any object answers.

@@ -15,7 +15,7 @@ use sys::shared_memory::SharedMemory;
 
 use crate::call_error::CallError;
 use crate::endpoint::{self, Rendezvous};
-use crate::measure::echo::{Sabotage, add, binder, event, hwbinder, pipe, raw, shared, unix};
+use crate::measure::echo::{Sabotage, add, binder, event, hwbinder, pipe, raw, rpc, shared, unix};
 use crate::plan::{Dialect, FaultKind};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub(super) enum Server {
     Pipe { len: usize },
     /// A socket as standard input.
     Unix { len: usize },
+    /// A session of RPC binder on a socket as standard input.
+    Rpc,
     /// Shared memory as standard input; sleeps on a futex.
     Futex { len: usize },
     /// Shared memory as standard input; spins.
@@ -68,6 +70,7 @@ impl Role for ServerRole {
         match &self.server {
             Server::Pipe { .. } => "pipe server",
             Server::Unix { .. } => "unix server",
+            Server::Rpc => "RPC server",
             Server::Futex { .. } => "futex server",
             Server::Spin { .. } => "spin server",
             Server::Eventfd { .. } => "eventfd server",
@@ -128,6 +131,7 @@ impl Server {
         match self {
             Self::Pipe { len } => pipe::serve(input()?, output()?, len, sabotage),
             Self::Unix { len } => unix::serve(input()?, len, sabotage),
+            Self::Rpc => rpc::serve(input()?, sabotage),
             Self::Futex { len } => shared::serve::<shared::Sleep>(memory()?, len, sabotage),
             Self::Spin { len } => shared::serve::<shared::Spin>(memory()?, len, sabotage),
             Self::Eventfd { len, memory } => {
