@@ -10,7 +10,8 @@ fn rpc_binder_is_measured_beside_binder() {
     let folder = Folder::new("rpc");
     let record = folder.path("r.json");
     let filter = "--benchmark_filter=/(64|65537)$";
-    let words = ["throughput", "rpc", "--driver", "embedded", "--controls", "unix", FEW, filter, "--record", &record];
+    let words =
+        ["throughput", "rpc", "--driver", "embedded", "--controls", "unix", FEW, filter, "--record", &record];
     binderperf(&words).ended(0).printed("x_unix=");
     let run = read(&record);
     for name in ["rpc/64", "rpc/65537", "binder/64", "binder/65537"] {
@@ -26,7 +27,8 @@ fn rpc_binder_is_measured_beside_binder() {
 fn rpc_servers_that_break_are_named() {
     let faults = ["--fault=corrupt-reply=BM_sendVec_rpc/64", "--fault=kill-server=BM_sendVec_rpc/1024"];
     let words = ["throughput", "rpc", "--driver", "embedded", "--controls", "none", FEW];
-    let called = binderperf(&[&words[..], &faults, &["--benchmark_filter=rpc/(64|1024|2048)$"]].concat()).ended(1);
+    let called =
+        binderperf(&[&words[..], &faults, &["--benchmark_filter=rpc/(64|1024|2048)$"]].concat()).ended(1);
     called.printed("64 came back, byte 63 is the first that differs").printed("the server died (signal: 6");
     called.printed("BM_sendVec_rpc/2048 ");
 }

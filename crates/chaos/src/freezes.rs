@@ -4,7 +4,7 @@
 
 use std::io;
 
-use sys::errno::{EAGAIN, EINVAL};
+use sys::errno::{EAGAIN, EINTR, EINVAL};
 
 use super::instance::Instance;
 
@@ -39,7 +39,8 @@ impl Freezes {
             return Ok(true);
         };
         match error.raw_os_error() {
-            Some(EAGAIN) => {}
+            // It has calls under way, or a signal, perhaps to stop, ended the wait for them.
+            Some(EAGAIN | EINTR) => {}
             // Older than freezing.
             Some(EINVAL) => self.refused = Some(sys::errno::describe(error)),
             _ => return Err(format!("freezing {who} failed: {}", sys::errno::describe(error))),
@@ -61,5 +62,24 @@ impl Freezes {
     /// A note for the summary if the driver freezes nothing.
     pub(super) fn note(&self) -> Option<String> {
         self.refused.as_ref().map(|why| format!("nothing was frozen: {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_driver_may_answer_is_no_failure() {
+        let end = |errno: i32| {
+            let mut freezes = Freezes::default();
+            let made = Err(io::Error::from_raw_os_error(errno));
+            let frozen = freezes.tried(Instance { index: 1, generation: 0 }, 7, &made);
+            (frozen, freezes.is_free())
+        };
+        assert_eq!(end(EAGAIN), (Ok(false), true));
+        assert_eq!(end(EINTR), (Ok(false), true), "a signal to stop came while it waited");
+        assert_eq!(end(EINVAL), (Ok(false), false), "this driver freezes nothing");
+        assert!(end(sys::errno::EIO).0.expect_err("a fault").contains("freezing 1.0 failed: EIO"));
     }
 }
