@@ -9,11 +9,12 @@ pub mod fault;
 mod growth;
 pub mod resident;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use backend::AnyContext;
 use backend::locate::{Device, Driver, Wanted};
-use procgroup::{Streams, WorkerProcess};
+use procgroup::{OWN_PROGRAM, Streams, WorkerProcess};
 use record::history::environment;
 use record::soak::{Setup, Turn};
 use record::{Finding, Run};
@@ -207,15 +208,15 @@ fn dialect(options: &SoakOptions) -> Dialect {
 }
 
 /// Starts a broker that keeps the nodes of processes that ended.
-fn leaking_broker(directory: &std::path::Path) -> Result<WorkerProcess, String> {
+fn leaking_broker(directory: &Path) -> Result<WorkerProcess, String> {
     let failed = |error: std::io::Error| format!("starting a broker: {}", sys::errno::describe(&error));
-    let program = std::env::current_exe().map_err(failed)?;
     let words = [
         backend::broker::COMMAND.to_owned(),
         backend::broker::LEAKING.to_owned(),
         directory.display().to_string(),
     ];
-    let broker = WorkerProcess::spawn(&program, "broker", &words, Streams::heard(), None).map_err(failed)?;
+    let broker = WorkerProcess::spawn(Path::new(OWN_PROGRAM), "broker", &words, Streams::heard(), None)
+        .map_err(failed)?;
     broker.ready(PATIENCE).map_err(|why| format!("the broker did not start: {why}"))?;
     Ok(broker)
 }

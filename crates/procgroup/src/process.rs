@@ -22,9 +22,12 @@ pub fn use_program(path: PathBuf) {
     let _ = PROGRAM.set(path);
 }
 
+/// The program that runs, also if its file was replaced or deleted meanwhile.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// Path of the program that workers execute.
-fn program() -> io::Result<PathBuf> {
-    PROGRAM.get().map_or_else(std::env::current_exe, |path| Ok(path.clone()))
+fn program() -> &'static Path {
+    PROGRAM.get().map_or(Path::new(OWN_PROGRAM), PathBuf::as_path)
 }
 
 /// Time limit to see a worker's death after it closed its output.
@@ -90,7 +93,7 @@ impl WorkerProcess {
     /// # Errors
     /// The errors of `fork(2)` and `execve(2)`.
     pub fn start<R: Role>(role: &R, streams: Streams, on_end: Option<OnEnd>) -> io::Result<Self> {
-        Self::spawn(&program()?, &role.title(), &role::words(role)?, streams, on_end)
+        Self::spawn(program(), &role.title(), &role::words(role)?, streams, on_end)
     }
 
     /// Starts `program` under this title with these arguments, in a process group of its own: Ctrl-C in the terminal then
