@@ -346,17 +346,24 @@ impl<'a> Watcher<'a> {
     /// Adds what is wrong by a look.
     fn judge(&self, look: &Look, findings: Vec<Finding>, holding: &mut Vec<Trigger>) {
         for (at, condition) in self.args.when.iter().enumerate() {
-            let said = condition.met(look).map(|met| format!("{condition}: {met}"));
-            let (key, by_files) = (format!("when {at}"), !condition.needs_trace());
-            holding.extend(said.map(|said| trigger(&key, condition.name(), said, by_files)));
+            let by_files = !condition.needs_trace();
+            holding.extend(condition.met(look).into_iter().map(|met| {
+                let (key, said) =
+                    (format!("when {at} {}", met.subject), format!("{condition}: {}", met.said));
+                trigger(&key, condition.name(), said, by_files)
+            }));
         }
-        let limit = self.args.unanswered.map(|seconds| seconds.saturating_mul(1000));
-        let old = look.loads.iter().filter_map(|load| Some((load, load.oldest?)));
-        for (load, call) in old.filter(|(_, call)| limit.is_some_and(|limit| call.age_ms >= limit)) {
-            let (who, age) = (named(load), units::round_duration(call.age_ms as f64 * 1e6));
-            let said =
-                format!("{who} waits {age} for process {} in call {} (code {})", call.to, call.id, call.code);
-            holding.push(trigger(&format!("unanswered {}", call.id), "unanswered", said, true));
+        let limit_ms = self.args.unanswered.map_or(u64::MAX, |seconds| seconds.saturating_mul(1000));
+        for load in &look.loads {
+            for call in load.waiting.iter().take_while(|call| call.age_ms >= limit_ms) {
+                let (who, age) = (named(load), units::round_duration(call.age_ms as f64 * 1e6));
+                let said = format!(
+                    "{who} waits {age} for process {} in call {} (code {})",
+                    call.to, call.id, call.code
+                );
+                let key = format!("unanswered {} {} {}", load.pid, load.context, call.id);
+                holding.push(trigger(&key, "unanswered", said, true));
+            }
         }
         for finding in findings.into_iter().filter(|finding| self.args.finding.is_met(finding.grade)) {
             let (key, kind) = (format!("finding {}", finding.key), format!("{:?}", finding.kind));

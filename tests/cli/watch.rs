@@ -214,28 +214,28 @@ fn a_deadlock_is_caught_once_with_the_driver_files_and_the_command_gets_the_fold
 fn buffers_that_are_kept_and_calls_that_fail_are_caught_and_a_healthy_time_is_not() {
     let stage = Stage::new("watch-leak");
     let (_leaker, _giver, holder) = (stage.peer("leaker"), stage.peer("giver"), stage.peer("holder"));
-    let watch = stage.watch(&[
-        "--when",
-        "buffers>20%",
-        "--when",
-        "failed > 0",
-        "--when",
-        "dead>0",
-        "--unanswered",
-        "1",
-    ]);
+    let when = ["--when", "buffers>20%", "--when", "failed > 0", "--when", "dead>0"];
+    let watch = stage.watch(&[&when[..], &["--unanswered=1", "--most=30"]].concat());
     for _ in 0..100 {
         assert!(stage.part("giver").ping().is_ok());
     }
     stage.part("leaker").keep("giver", 40).expect("few");
-    let held = stage.part("holder");
-    thread::spawn(move || drop(held.hold()));
+    let hold = || {
+        let held = stage.part("holder");
+        thread::spawn(move || drop(held.hold()));
+    };
+    hold();
     // The look that sees this call old saw the calls and the few buffers from before.
     stage.caught("unanswered", &format!("for process {} in call", holder.0.id()));
     let is_named = |path: &PathBuf, word: &str| path.to_string_lossy().contains(&format!("Z-{word}"));
     let early = stage.catches();
     let ill = early.iter().find(|path| ["buffers", "failed", "dead"].iter().any(|word| is_named(path, word)));
     assert!(ill.is_none(), "{early:?}");
+    // A call that waits for ever hides no later one of the same process.
+    hold();
+    wait_until("a catch of the second call", || {
+        stage.catches().iter().filter(|path| is_named(path, "unanswered")).count() == 2
+    });
     stage.part("leaker").keep("giver", 260).expect("kept");
     stage.caught("buffers", "buffers>20%: buffers of ");
     drop(holder);

@@ -1,6 +1,8 @@
 //! Load of each process by the last dumps of the driver's files: buffers, oneway backlog, threads, old calls.
 //! Not here: what of it is wrong (`find`).
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use crate::find::area;
@@ -26,8 +28,8 @@ pub struct Load {
     /// Threads that could serve at the same time: the busy, the free, and those that the driver may still ask for. `None` for a
     /// process without a pool.
     pub pool: Option<u64>,
-    /// The oldest call whose answer one of its threads waits for.
-    pub oldest: Option<OldCall>,
+    /// Calls whose answers its threads wait for, the oldest first; without those whose age the driver does not tell.
+    pub waiting: Vec<OldCall>,
     /// Calls that it sent since it opened the device.
     pub sent: Option<u64>,
     /// Calls that it received since then.
@@ -53,6 +55,14 @@ pub struct OldCall {
     pub age_ms: u64,
 }
 
+impl Load {
+    /// Age of its oldest call in ms.
+    #[must_use]
+    pub fn oldest_ms(&self) -> Option<u64> {
+        self.waiting.first().map(|call| call.age_ms)
+    }
+}
+
 /// All processes of the last dump of the state, in its order.
 pub(crate) fn loads(system: &System) -> Vec<Load> {
     system
@@ -70,6 +80,8 @@ fn load(system: &System, proc: &Proc) -> Load {
     let ready = proc.threads.iter().filter(|thread| thread.is_free()).count() as u64;
     let limits = stats.and_then(|stats| Some((stats.started?, stats.most.filter(|most| *most > 0)?)));
     let waits = |call: &&Call| call.oneway && matches!(call.way, Way::Pending | Way::Queued);
+    let mut waiting: Vec<OldCall> = proc.calls().filter_map(old).collect();
+    waiting.sort_by_key(|call| Reverse(call.age_ms));
     let count = |words: [&str; 2]| {
         let counts = &stats?.words;
         Some(words.iter().filter_map(|word| counts.get(word)).sum())
@@ -83,7 +95,7 @@ fn load(system: &System, proc: &Proc) -> Load {
         backlog: proc.calls().filter(waits).count() as u64,
         busy,
         pool: limits.map(|(started, most)| busy + ready + most.saturating_sub(started)),
-        oldest: proc.calls().filter_map(old).max_by_key(|call| call.age_ms),
+        waiting,
         sent: count(["BC_TRANSACTION", "BC_TRANSACTION_SG"]),
         received: count(["BR_TRANSACTION", "BR_TRANSACTION_SEC_CTX"]),
         failed: count(["BR_FAILED_REPLY", "BR_DEAD_REPLY"]),
@@ -101,6 +113,7 @@ fn old(call: &Call) -> Option<OldCall> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::Explainer;
 
     #[test]
@@ -109,7 +122,8 @@ mod tests {
                      incoming transaction 5: 0000000000000000 from 9:9 to 7:8 code 3 flags 10 pri 0:120 r1 elapsed 4ms node 2 size 8:0 offset 0\n  \
                      node 2: pri 0:139 hs 1 hw 1 ls 0 lw 0 is 1 iw 1 tr 1 proc 9\n    has async transaction\n  \
                      buffer 6: 100 size 4096:0:0 delivered\nproc 9\ncontext binder\n  thread 9: l 10 need_return 0 tr 0\n    \
-                     outgoing transaction 5: 0000000000000000 from 9:9 to 7:8 code 3 flags 10 pri 0:120 r1 elapsed 4ms\n";
+                     outgoing transaction 5: 0000000000000000 from 9:9 to 7:8 code 3 flags 10 pri 0:120 r1 elapsed 4ms\n  thread 10: l 10 need_return 0 tr 0\n    \
+                     outgoing transaction 8: 0000000000000000 from 9:10 to 7:0 code 1 flags 10 pri 0:120 r1 elapsed 5ms\n";
         let stats = "binder stats:\nproc 7\ncontext binder\n  threads: 2\n  requested threads: 0+1/3\n  ready threads 1\n  free async space 8192\n  \
                      pages: 1:0:3\n  BR_FAILED_REPLY: 2\n  BR_DEAD_REPLY: 1\n  BR_TRANSACTION: 9\n";
         let mut explainer = Explainer::new();
@@ -121,9 +135,10 @@ mod tests {
         assert_eq!((server.pid, server.name.as_str(), server.context.as_str()), (7, "server", "binder"));
         assert_eq!((server.buffer_bytes, server.area_bytes), (4096, Some(4 * 4096)));
         assert_eq!((server.busy, server.pool, server.failed), (1, Some(4), Some(3)), "{server:?}");
-        assert_eq!((server.held_nodes, server.oldest, server.received), (1, None, Some(9)));
-        let oldest = client.oldest.expect("it waits");
-        assert_eq!((oldest.id, oldest.code, oldest.to, oldest.age_ms), (5, 3, 7, 4));
+        assert_eq!((server.held_nodes, server.oldest_ms(), server.received), (1, None, Some(9)));
+        let [older, newer] =
+            [(8, 5, 1), (5, 4, 3)].map(|(id, age_ms, code)| OldCall { id, code, to: 7, age_ms });
+        assert_eq!(client.waiting, [older, newer]);
         assert_eq!((client.pool, client.failed), (None, None), "no stats of it");
     }
 }

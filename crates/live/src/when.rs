@@ -33,23 +33,18 @@ enum Figure {
     Threads,
 }
 
-/// Name, unit and meaning of each figure.
-const FIGURES: [(&str, Figure, Unit, &str); 10] = [
-    ("p50", Figure::P50, Unit::Time, "half of the calls since the last look took at most this long"),
-    ("p99", Figure::P99, Unit::Time, "99 of 100 calls since the last look took at most this long"),
-    ("longest", Figure::Longest, Unit::Time, "the longest call that ended since the last look"),
-    ("oldest", Figure::Oldest, Unit::Time, "age of a process's oldest call without an answer"),
-    ("calls", Figure::Rate, Unit::Count, "answered calls per second"),
-    ("failed", Figure::Failed, Unit::Count, "failed calls since the last look"),
-    ("dead", Figure::Dead, Unit::Count, "processes with services in use that ended since the last look"),
-    ("buffers", Figure::Buffers, Unit::Share, "share of a process's area that buffers fill"),
-    ("backlog", Figure::Backlog, Unit::Count, "oneway calls that wait for a process"),
-    (
-        "threads",
-        Figure::Threads,
-        Unit::Threads,
-        "threads of a process that serve a call; its pool's size is `pool`",
-    ),
+/// Name and unit of each figure.
+const FIGURES: [(&str, Figure, Unit); 10] = [
+    ("p50", Figure::P50, Unit::Time),
+    ("p99", Figure::P99, Unit::Time),
+    ("longest", Figure::Longest, Unit::Time),
+    ("oldest", Figure::Oldest, Unit::Time),
+    ("calls", Figure::Rate, Unit::Count),
+    ("failed", Figure::Failed, Unit::Count),
+    ("dead", Figure::Dead, Unit::Count),
+    ("buffers", Figure::Buffers, Unit::Share),
+    ("backlog", Figure::Backlog, Unit::Count),
+    ("threads", Figure::Threads, Unit::Threads),
 ];
 
 /// Comparisons, the longer ones first.
@@ -78,6 +73,15 @@ pub struct Condition {
     limit: Limit,
 }
 
+/// A figure that meets a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Met {
+    /// Key of the process, or of the call, whose figure it is; empty for one of all together.
+    pub subject: String,
+    /// The figure in words.
+    pub said: String,
+}
+
 /// Why a text is no condition; the text says what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WhenError(String);
@@ -104,7 +108,7 @@ impl FromStr for Condition {
         })?;
         let (left, right) = (text[..at].trim(), text[at + comparison.len()..].trim());
         let figure = FIGURES.iter().find(|(name, ..)| *name == left);
-        let (name, figure, unit, _) = figure.copied().ok_or_else(|| {
+        let (name, figure, unit) = figure.copied().ok_or_else(|| {
             let known: Vec<&str> = FIGURES.iter().map(|(name, ..)| *name).collect();
             wrong(format!("there is no figure {left:?}; there are {}", known.join(", ")))
         })?;
@@ -157,20 +161,41 @@ impl Condition {
         matches!(self.figure, Figure::P50 | Figure::P99 | Figure::Longest | Figure::Rate)
     }
 
-    /// The figure of a look that meets it, in words: of several processes the first. `None`: nothing does, or the figure is not known.
+    /// What meets it in a look: nothing also if the figure is not known.
     #[must_use]
-    pub fn met(&self, look: &Look) -> Option<String> {
+    pub fn met(&self, look: &Look) -> Vec<Met> {
         if let Some(value) = self.of_all(look) {
-            return self.holds(value, None).then(|| format!("{} is {}", self.name, self.written(value)));
+            let said = format!("{} is {}", self.name, self.written(value));
+            return self
+                .holds(value, None)
+                .then_some(Met { subject: String::new(), said })
+                .into_iter()
+                .collect();
         }
-        let found = look.loads.iter().enumerate().find_map(|(at, load)| {
-            let value = self.of_one(look, at, load)?;
-            self.holds(value, Some(load)).then_some((value, load))
-        });
-        let meets = |(value, load): (f64, &Load)| {
-            format!("{} of {} is {}", self.name, named(load), self.written(value))
-        };
-        found.map(meets)
+        let mut met = Vec::new();
+        for (at, load) in look.loads.iter().enumerate() {
+            let who = (format!("{} {}", load.pid, load.context), named(load));
+            let mut add = |value: f64, (subject, of): (String, String)| {
+                if self.holds(value, Some(load)) {
+                    let said = format!("{} of {of} is {}", self.name, self.written(value));
+                    met.push(Met { subject, said });
+                }
+            };
+            match self.figure {
+                Figure::Oldest => load.waiting.iter().for_each(|call| {
+                    let of =
+                        format!("{} in call {} (code {}) to process {}", who.1, call.id, call.code, call.to);
+                    add(call.age_ms as f64 * 1e6, (format!("{} {}", who.0, call.id), of));
+                }),
+                _ => self.of_one(look, at, load).into_iter().for_each(|value| add(value, who.clone())),
+            }
+        }
+        if self.figure == Figure::Failed {
+            // The trace shows the same failures, of all processes together.
+            met.truncate(1);
+            met.iter_mut().for_each(|met| met.subject.clear());
+        }
+        met
     }
 
     /// The figure, if it is one of all processes together; a rate needs a look before.
@@ -199,7 +224,6 @@ impl Condition {
     /// The figure of one process.
     fn of_one(&self, look: &Look, at: usize, load: &Load) -> Option<f64> {
         match self.figure {
-            Figure::Oldest => load.oldest.map(|call| call.age_ms as f64 * 1e6),
             Figure::Failed => look.failed.get(at).copied().flatten().map(|failed| failed as f64),
             Figure::Buffers => {
                 load.area_bytes.filter(|area| *area > 0).map(|area| load.buffer_bytes as f64 / area as f64)
@@ -232,13 +256,6 @@ impl Condition {
     }
 }
 
-/// The figures, one line each with its meaning, for help.
-#[must_use]
-pub fn figures() -> String {
-    let line = |(name, _, _, what): &(&str, Figure, Unit, &str)| format!("{name}: {what}");
-    FIGURES.iter().map(line).collect::<Vec<_>>().join("; ")
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -253,9 +270,14 @@ mod tests {
         text.parse().unwrap_or_else(|why| panic!("{text}: {why}"))
     }
 
+    fn first(text: &str, look: &Look) -> Option<String> {
+        condition(text).met(look).into_iter().map(|met| met.said).next()
+    }
+
     fn look() -> Look {
-        let oldest = Some(OldCall { id: 1, code: 2, to: 3, age_ms: 2500 });
-        let client = Load { pid: 5, name: "client".to_owned(), oldest, failed: Some(3), ..Load::default() };
+        let waiting =
+            [(1, 2500), (4, 900)].map(|(id, age_ms)| OldCall { id, code: 2, to: 3, age_ms }).to_vec();
+        let client = Load { pid: 5, name: "client".to_owned(), waiting, failed: Some(3), ..Load::default() };
         let (buffer_bytes, area_bytes) = (900, Some(1000));
         let server = Load {
             pid: 6,
@@ -281,7 +303,7 @@ mod tests {
             ("p99 >= 198ms", Some("p99 is 198 ms")),
             ("p99>198ms", None),
             ("longest>0.15s", Some("longest is 200 ms")),
-            ("oldest>2s", Some("oldest of client (5) is 2.50 s")),
+            ("oldest>2s", Some("oldest of client (5) in call 1 (code 2) to process 3 is 2.50 s")),
             ("oldest>2500000us", None),
             ("calls<=100", Some("calls is 100")),
             ("calls<100", None),
@@ -295,18 +317,29 @@ mod tests {
             ("threads>pool", None),
             ("threads>3", Some("threads of process 6 is 4")),
         ] {
-            assert_eq!(condition(text).met(&look).as_deref(), said, "{text}");
+            assert_eq!(first(text, &look).as_deref(), said, "{text}");
         }
+        let subjects =
+            |text| condition(text).met(&look).into_iter().map(|met| met.subject).collect::<Vec<_>>();
+        assert_eq!(subjects("oldest>500ms"), ["5  1", "5  4"], "each call");
+        assert_eq!(subjects("buffers>1%"), ["6 "]);
+        assert_eq!(subjects("failed>1"), [""]);
         assert_eq!(condition(" p99 > 5 ms ").to_string(), "p99>5ms");
     }
 
     #[test]
     fn what_nothing_tells_meets_no_condition() {
         let nothing = Look { loads: vec![Load { pid: 1, ..Load::default() }], ..Look::default() };
-        for text in
-            ["p99<5ms", "calls<1", "oldest<1s", "failed<=0", "buffers<1%", "threads<pool", "threads<9"]
-        {
-            assert_eq!(condition(text).met(&nothing), None, "{text}");
+        for text in [
+            "p99<5ms",
+            "calls<1",
+            "oldest<1s",
+            "failed<=0",
+            "buffers<1%",
+            "threads<pool",
+            "threads<9",
+        ] {
+            assert_eq!(condition(text).met(&nothing), [], "{text}");
         }
     }
 
@@ -314,15 +347,15 @@ mod tests {
     fn a_failed_call_that_only_the_trace_shows_counts() {
         let ended = Some(Ended { failed: 2, ..Ended::default() });
         let look = Look { ended, ..Look::default() };
-        assert_eq!(condition("failed>0").met(&look).as_deref(), Some("failed is 2"));
+        assert_eq!(first("failed>0", &look).as_deref(), Some("failed is 2"));
     }
 
     #[test]
     fn the_first_look_has_no_rate() {
-        let first = Look { ended: Some(Ended::default()), ..Look::default() };
-        assert_eq!(condition("calls<1").met(&first), None);
-        let next = Look { span: Duration::from_secs(1), ..first };
-        assert_eq!(condition("calls<1").met(&next).as_deref(), Some("calls is 0"));
+        let begin = Look { ended: Some(Ended::default()), ..Look::default() };
+        assert_eq!(condition("calls<1").met(&begin), []);
+        let next = Look { span: Duration::from_secs(1), ..begin };
+        assert_eq!(first("calls<1", &next).as_deref(), Some("calls is 0"));
     }
 
     #[test]

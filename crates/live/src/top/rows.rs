@@ -123,7 +123,7 @@ impl Row {
         add(&mut self.busy, Some(load.busy));
         add(&mut self.pool, load.pool);
         add(&mut self.deaths, Some(load.deaths_waiting));
-        self.oldest_ms = self.oldest_ms.max(load.oldest.map(|call| call.age_ms));
+        self.oldest_ms = self.oldest_ms.max(load.oldest_ms());
     }
 
     /// Takes over what the driver counted in the span.
