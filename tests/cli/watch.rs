@@ -16,7 +16,8 @@ use embedded::{EmbeddedContext, Settings};
 use needs::need;
 
 use crate::support::{
-    BINARY, Called, Folder, SmallDisk, binderperf, command, end, refused, signal, tracing_switch, wait_until,
+    BINARY, Called, Folder, SmallDisk, binderperf, command, contents, end, refused, signal, tracing_switch,
+    wait_until,
 };
 
 const ROLE: &str = "WATCH_TEST_ROLE";
@@ -146,10 +147,16 @@ impl Stage {
 
     /// A watch of this context, once it has looked. Other tests' trace events do not get to it.
     fn watch(&self, words: &[&str]) -> Child {
+        self.watch_with([], words)
+    }
+
+    /// [`Self::watch`] with these variables.
+    fn watch_with<const N: usize>(&self, variables: [(&str, String); N], words: &[&str]) -> Child {
         let out = self.out();
         let place = ["watch", "--context-dir", &self.place, "--out", &out];
         let mut watch = command(BINARY, &[&place, words].concat());
-        watch.env("XDG_RUNTIME_DIR", self.folder.path("")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        watch.env("XDG_RUNTIME_DIR", self.folder.path("")).envs(variables);
+        watch.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = watch.spawn().expect("it starts");
         let mut told = Vec::new();
         while !told.ends_with(b"watching; ") {
@@ -188,12 +195,16 @@ fn stopped(watch: Child) -> Called {
 }
 
 #[test]
-fn a_deadlock_is_caught_once_with_the_driver_files_and_the_command_gets_the_folder() {
+fn a_deadlock_is_caught_once_with_the_driver_files_and_the_actions_follow() {
     let stage = Stage::new("watch-deadlock");
     let (_one, _other) = (stage.peer("one"), stage.peer("other"));
     let made = stage.folder.path("made");
-    let watch =
-        stage.watch(&["--then", &format!("exec echo \"$BINDERPERF_CATCH\" >> {made}"), "--then", "continue"]);
+    // Not the machine's switch: other tests trace.
+    let switch = stage.folder.write("tracing/tracing_on", "1");
+    let tracing = [(ftrace::switch::FOLDER_VARIABLE, stage.folder.path("tracing"))];
+    let exec = format!("exec echo \"$BINDERPERF_CATCH\" >> {made}");
+    let then = ["--then", "trace", "--then", "snapshot", "--then", &exec, "--then", "continue"];
+    let watch = stage.watch_with(tracing, &then);
     for (name, whom) in [("one", "other"), ("other", "one")] {
         let part = stage.part(name);
         thread::spawn(move || drop(part.relay(whom)));
@@ -205,6 +216,9 @@ fn a_deadlock_is_caught_once_with_the_driver_files_and_the_command_gets_the_fold
     assert!(text(&catch, "report.html").contains("deadlock: 2 threads"));
     assert!(text(&catch, "after/state").contains("outgoing transaction"));
     assert!(text(&catch, "before/stats").contains("binder stats"));
+    assert_eq!(contents(switch), "0", "tracing was on before the catch");
+    let snapshot = catch.join("snapshot").to_string_lossy().into_owned();
+    assert_ne!(binderperf(&["doctor", "--from", &snapshot, "--no-measure"]).code, Some(2));
     let called = stopped(watch).ended(1);
     called.printed("caught deadlock: 2 threads").complained("SIGINT ended the watch: 1 time caught");
     assert_eq!(stage.catches(), [catch]);
