@@ -3,19 +3,23 @@
 //! Not here: the verdicts on made-up series (`record::soak::judge`).
 
 use std::io::Write;
+use std::process::Stdio;
 
 use needs::need;
 use record::soak::Soak;
 
-use crate::support::{Called, Folder, SmallDisk, contents, end, signal, start, wait_until};
+use crate::support::{BINARY, Called, Folder, SmallDisk, command, contents, end, signal, start, wait_until};
 
 /// Turns that a verdict needs, with warm-up.
 const ENOUGH: &str = "--turns=14";
 /// Turns that a verdict needs on times, which other work of this machine makes uneven.
 const ENOUGH_FOR_TIMES: &str = "--turns=20";
 
+/// A load that leaves the CPUs to the turns, which are then half as long.
+const LOAD: &str = "--load=cpu:1:idle";
+
 fn words<'w>(out: &'w str, more: &[&'w str]) -> Vec<&'w str> {
-    [&["run", "--soak=1h", "--tiny", "--driver=embedded", "--out", out][..], more].concat()
+    [&["run", "--soak=1h", "--tiny", "--driver=embedded", LOAD, "--out", out][..], more].concat()
 }
 
 fn soaked(out: &str, more: &[&str]) -> Called {
@@ -63,11 +67,10 @@ fn a_clean_soak_grows_nothing() {
 }
 
 #[test]
-fn a_leak_of_the_broker_or_the_service_and_a_slowdown_are_named() {
-    let folder = Folder::new("soak-leaks");
-    let (broker, service) = (folder.path("broker"), folder.path("service"));
+fn a_leak_of_the_broker_and_a_slowdown_are_named() {
+    let folder = Folder::new("soak-broker");
     let called = soaked(
-        &broker,
+        &folder.path("out"),
         &[ENOUGH_FOR_TIMES, "--inject=leak-broker", "--inject=leak-memory=2048", "--inject=slow-down=300000"],
     );
     for grows in ["driver nodes", "service memory, KiB"] {
@@ -78,8 +81,13 @@ fn a_leak_of_the_broker_or_the_service_and_a_slowdown_are_named() {
     assert!(medians.into_iter().any(|median| verdict(&called, median) == "DRIFTS"), "{called}");
     assert_eq!(verdict(&called, "service descriptors"), "steady", "{called}");
     called.ended(1).printed("injected leak-broker,leak-memory=2048,slow-down=300000");
+}
+
+#[test]
+fn a_leak_of_the_service_is_named() {
+    let folder = Folder::new("soak-service");
     let faults = ["--inject=leak-nodes=3", "--inject=leak-buffers=3", "--inject=leak-descriptors=4"];
-    let called = soaked(&service, &[&[ENOUGH][..], &faults].concat());
+    let called = soaked(&folder.path("out"), &[&[ENOUGH][..], &faults].concat());
     for grows in ["driver nodes", "driver references", "driver buffers", "service descriptors"] {
         assert_eq!(verdict(&called, grows), "GROWS", "{grows}: {called}");
     }
@@ -95,11 +103,19 @@ fn a_killed_soak_goes_on_with_its_turns_and_ctrl_c_keeps_them() {
         let text = std::fs::read_to_string(format!("{out}/soak.jsonl")).unwrap_or_default();
         Soak::parse(&text).is_ok_and(|soak| soak.turns.len() >= least)
     };
-    let child = start(&words(&out, &[]));
-    wait_until("two turns", || turns(2));
+    // An update of the program meanwhile ends no soak.
+    let program = folder.path("program");
+    std::fs::copy(BINARY, &program).expect("copied");
+    let mut child = command(&program, &words(&out, &[]));
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    wait_until("a turn", || turns(1));
+    std::fs::remove_file(&program).expect("removed");
+    let begun = log(&out).turns.len();
+    wait_until("two more turns", || turns(begun + 2));
     signal(child.id(), "KILL");
     assert_eq!(end(child).code, None);
     let before = log(&out);
+    assert!(before.turns.iter().all(|turn| turn.failed.is_empty()), "{before:?}");
     // As if the kill had come within a write.
     let mut file = std::fs::File::options().append(true).open(format!("{out}/soak.jsonl")).expect("the log");
     file.write_all(b"{\"turn\":99,\"str").expect("written");
@@ -124,7 +140,7 @@ fn a_killed_soak_goes_on_with_its_turns_and_ctrl_c_keeps_them() {
 #[test]
 fn a_full_disk_keeps_the_turns_before() {
     let folder = Folder::new("soak-full");
-    let disk = need!(SmallDisk::new(folder.path("disk"), "size=8k"));
+    let disk = need!(SmallDisk::new(folder.path("disk"), "size=4k"));
     let called = soaked(&disk.0, &["--turns=40"]).ended(4);
     called.complained("cannot write all of a turn to").complained("ENOSPC").printed("without a break");
     let kept = log(&disk.0);
