@@ -10,9 +10,9 @@ use std::time::Duration;
 use backend::state::{DIRECT_CALLS, StateError, StateFile};
 use clap::{Args, ValueEnum};
 use driver::{Root, kernel_state};
-use explain::{DriverSource, Explainer, FailureReport, Finding, Grade, REPORT_FAMILY, REPORT_GROUP, Report};
+use explain::{DriverSource, Explainer, Finding, Grade, Report};
+use live::reports::Reports;
 use sys::folder::Folder;
-use sys::netlink::{self, Listener};
 
 use super::state::Whose;
 use super::{CommandResult, Failure, OrExit, exit, input, note, say};
@@ -91,6 +91,9 @@ impl FailOn {
 const MOST_SOURCE: u64 = 16 << 20;
 /// Time after which a call is old.
 const AGING: Duration = Duration::from_millis(1100);
+/// Note of a gap in the driver's reports.
+pub(super) const LOST_REPORTS: &str =
+    "the kernel dropped some of the driver's reports over netlink: there were too many at once";
 /// Maximum number of findings that --watch remembers.
 const MOST_KNOWN: usize = 100_000;
 
@@ -310,50 +313,6 @@ pub(super) fn log_text<'m>(messages: impl IntoIterator<Item = &'m host::klog::Me
     messages.into_iter().map(|message| format!("{message}\n")).collect()
 }
 
-/// The driver's reports over netlink, from when it was made on.
-struct Reports {
-    listener: Listener,
-    /// Lines of a record.
-    text: String,
-    lost: bool,
-}
-
-/// Maximum length of the record in bytes.
-const MOST_REPORTS: usize = 1 << 20;
-
-impl Reports {
-    /// Joins the group, or says why not.
-    fn join() -> Result<Self, String> {
-        let missing = |error: io::Error| {
-            let why = sys::errno::describe(&error);
-            format!(
-                "the driver's reports over netlink are not heard: {why}; the C driver sends them from Linux 6.18 on, to the first \
-                 network namespace"
-            )
-        };
-        let listener = Listener::join(REPORT_FAMILY, REPORT_GROUP).map_err(missing)?;
-        Ok(Self { listener, text: String::new(), lost: false })
-    }
-
-    fn hear(&mut self) {
-        loop {
-            match self.listener.next() {
-                Ok(Some((command, attributes))) => {
-                    let report = FailureReport::of(command, netlink::attributes(&attributes));
-                    let line = report.and_then(|report| report.to_json_line().ok()).unwrap_or_default();
-                    self.text.push_str(if self.text.len() < MOST_REPORTS { &line } else { "" });
-                }
-                Ok(None) => return,
-                // ENOBUFS: the next ones follow.
-                Err(_) => {
-                    self.lost = true;
-                    return;
-                }
-            }
-        }
-    }
-}
-
 /// Looks again and again, and prints each finding when it is new.
 fn watch(args: &ExplainArgs, pause: Duration, source: Option<&DriverSource>) -> CommandResult {
     sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
@@ -363,17 +322,14 @@ fn watch(args: &ExplainArgs, pause: Duration, source: Option<&DriverSource>) -> 
     loop {
         let text = match &mut reports {
             Ok(reports) => {
-                reports.hear();
-                if std::mem::take(&mut reports.lost) {
-                    note(
-                        "note: the kernel dropped some of the driver's reports over netlink: there were too many at once\n",
-                    );
+                if reports.news().lost {
+                    note(format_args!("note: {LOST_REPORTS}\n"));
                 }
-                reports.text.as_str()
+                reports.text()
             }
-            Err(_) => "",
+            Err(_) => String::new(),
         };
-        let report = here(&args.whose, text)?.explain(source);
+        let report = here(&args.whose, &text)?.explain(source);
         if first {
             reports.as_ref().err().into_iter().for_each(|why| note(format_args!("note: {why}\n")));
             report.notes.iter().for_each(|why| note(format_args!("note: {why}\n")));

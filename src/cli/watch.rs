@@ -16,13 +16,14 @@ use live::action::{self, Action};
 use live::catches::Catches;
 use live::known::{Known, Trigger};
 use live::look::{Ended, Look, named};
+use live::reports::Reports;
 use live::stream::{Settings, Stream};
 use live::when::Condition;
 use trace::event::Names;
 use trace::model::{Outcome, Transaction};
 
 use super::duration::duration;
-use super::explain::{FailOn, Here, lines, log_text, name_processes};
+use super::explain::{FailOn, Here, LOST_REPORTS, lines, log_text, name_processes};
 use super::folder::FolderLock;
 use super::progress::StatusLine;
 use super::state::Whose;
@@ -36,7 +37,7 @@ use catch::Contents;
 /// begins to hold, and again once it has not held.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Catch when this holds, as in p99>5ms: a figure (p50, p99, longest, oldest, calls, failed, dead, buffers, backlog, threads), one of > >= < <=, and a limit (5ms, 80%, 100; `pool` for threads); may be repeated
+    /// Catch when this holds, as in p99>5ms: a figure (p50, p99, longest, oldest, calls, failed, reports, dead, buffers, backlog, threads), one of > >= < <=, and a limit (5ms, 80%, 100; `pool` for threads); may be repeated
     #[arg(help_heading = "What to catch", long, value_name = "EXPR", value_parser = str::parse::<Condition>)]
     when: Vec<Condition>,
 
@@ -119,7 +120,9 @@ struct Watcher<'a> {
     stream: Option<Stream>,
     log: Option<klog::Watch>,
     messages: VecDeque<klog::Message>,
-    /// Why not all of the kernel's messages were read, the first time.
+    /// The driver's reports of failed calls, or why there are none.
+    reports: Result<Reports, String>,
+    /// Why not all of the kernel's messages and the driver's reports were read, the first time.
     gap: Option<String>,
     heard: Heard,
     /// Time of the last look.
@@ -138,13 +141,15 @@ struct Watcher<'a> {
     line: StatusLine,
 }
 
-/// Findings of the trace since the last look.
+/// What was heard since the last look.
 #[derive(Default)]
 struct Heard {
     deadline_ns: Option<u64>,
     ended: Ended,
     /// The call farthest over its deadline, with its time.
     late: Option<(u64, String)>,
+    /// Number of the driver's reports.
+    reports: u64,
 }
 
 impl Heard {
@@ -195,6 +200,11 @@ impl<'a> Watcher<'a> {
                 None
             }
         };
+        let reports = Reports::join();
+        let wanted = args.when.iter().find(|condition| condition.needs_reports());
+        if let (Some(wanted), Err(why)) = (wanted, &reports) {
+            return Err(Failure::new(exit::UNABLE, format_args!("{wanted}: {why}")));
+        }
         let log = klog::Watch::begin();
         log.as_ref().err().into_iter().for_each(|why| note(format_args!("note: {why}\n")));
         let deadline_ns = args.deadline_us.map(|us| us.saturating_mul(1000));
@@ -205,6 +215,7 @@ impl<'a> Watcher<'a> {
             stream,
             log: log.ok(),
             messages: VecDeque::new(),
+            reports,
             gap: None,
             heard: Heard { deadline_ns, ..Heard::default() },
             looked: None,
@@ -235,6 +246,7 @@ impl<'a> Watcher<'a> {
                     .poll(&mut |call: &Transaction, names: &Names| self.heard.take(call, names))
                     .or_exit(exit::INTERNAL)?;
             }
+            self.read_reports();
             let now = Instant::now();
             // The first late call is caught while its events are there.
             let begins_late = self.heard.late.is_some() && !self.known.holds(DEADLINE);
@@ -256,6 +268,8 @@ impl<'a> Watcher<'a> {
         self.look_at_targets();
         let ended = std::mem::take(&mut self.heard.ended);
         let ended = self.stream.is_some().then_some(ended);
+        let reports = std::mem::take(&mut self.heard.reports);
+        let reports = self.reports.is_ok().then_some(reports);
         let seen = match Here::read(&self.args.whose, &OF_LOOK) {
             Ok(here) => {
                 if self.absent.take().is_some() {
@@ -273,10 +287,12 @@ impl<'a> Watcher<'a> {
         let mut explainer = Explainer::new();
         seen.iter().for_each(|here| here.add_to(&mut explainer, ""));
         lines(&mut explainer, "/dev/kmsg", &log_text(&self.messages));
+        lines(&mut explainer, "netlink", &self.report_text());
         name_processes(&mut explainer, &Root::of_this_machine());
         let span = self.looked.map_or(Duration::ZERO, |then| now - then);
         let loads = seen.as_ref().map(|_| explainer.loads());
-        let look = Look::after(self.before.as_ref().map(|(look, _)| look), loads, ended, span);
+        let before = self.before.as_ref().map(|(look, _)| look);
+        let look = Look { reports, ..Look::after(before, loads, ended, span) };
         look.dead
             .iter()
             .for_each(|load| note(format_args!("{} has ended; others used its services\n", named(load))));
@@ -323,7 +339,21 @@ impl<'a> Watcher<'a> {
         self.messages.drain(..much);
     }
 
-    /// Notes the first gap in the kernel's log; each report has it.
+    /// Takes the driver's new reports: the kernel keeps few.
+    fn read_reports(&mut self) {
+        let news = self.reports.as_mut().map(Reports::news).unwrap_or_default();
+        self.heard.reports += news.reports;
+        if news.lost {
+            self.say_gap(LOST_REPORTS.to_owned());
+        }
+    }
+
+    /// The driver's newest reports.
+    fn report_text(&self) -> String {
+        self.reports.as_ref().map(Reports::text).unwrap_or_default()
+    }
+
+    /// Notes the first gap in the kernel's log and the driver's reports; each report has it.
     fn say_gap(&mut self, why: String) {
         if self.gap.is_none() {
             note(format_args!("note: {why}\n"));
@@ -346,7 +376,7 @@ impl<'a> Watcher<'a> {
     /// Adds what is wrong by a look.
     fn judge(&self, look: &Look, findings: Vec<Finding>, holding: &mut Vec<Trigger>) {
         for (at, condition) in self.args.when.iter().enumerate() {
-            let by_files = !condition.needs_trace();
+            let by_files = !condition.needs_trace() && !condition.needs_reports();
             holding.extend(condition.met(look).into_iter().map(|met| {
                 let (key, said) =
                     (format!("when {at} {}", met.subject), format!("{condition}: {}", met.said));
@@ -400,13 +430,14 @@ impl<'a> Watcher<'a> {
     fn catch(&mut self, triggers: &[Trigger]) -> Result<bool, Failure> {
         let said: Vec<String> = triggers.iter().take(MOST_SAID).map(|trigger| trigger.said.clone()).collect();
         let what = said.join("; ");
-        let log = log_text(&self.messages);
+        let (log, reports) = (log_text(&self.messages), self.report_text());
         let contents = Contents {
             word: &triggers[0].word,
             triggers: &said,
             before: self.before.as_ref().map(|(_, here)| here),
             after: Here::read(&self.args.whose, &OF_CATCH),
             log: &log,
+            reports: &reports,
             gap: self.gap.as_deref(),
             deadline_us: self.args.deadline_us,
             has_snapshot: self.has_snapshot(),

@@ -2,6 +2,7 @@
 //!
 //! - [`stream`]: live events of a private trace instance, as ended transactions.
 //! - [`look`]: one look at all processes; [`when`]: conditions on it.
+//! - [`reports`]: the driver's reports of failed calls over netlink.
 //! - [`known`]: what was caught already; [`catches`]: the folder of what a watch caught; [`action`]: what it does then.
 //! - [`top`]: their figures by process, thread, method and pair; [`session`]: these interval by interval, with the driver's state
 //!   and the cost of looking.
@@ -13,6 +14,7 @@ pub mod action;
 pub mod catches;
 pub mod known;
 pub mod look;
+pub mod reports;
 pub mod session;
 pub mod stream;
 pub mod top;

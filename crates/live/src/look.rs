@@ -47,6 +47,8 @@ pub struct Look {
     pub dead: Vec<Load>,
     /// Calls that ended meanwhile; `None` without a trace.
     pub ended: Option<Ended>,
+    /// Failed calls that the driver reported meanwhile; `None` without its reports.
+    pub reports: Option<u64>,
     /// Time since the last look.
     pub span: Duration,
 }
@@ -71,7 +73,7 @@ impl Look {
         };
         let is_gone = |other: &&Load| other.held_nodes > 0 && !loads.iter().any(|load| same(load, other));
         let dead = base.iter().flat_map(|base| &base.loads).filter(is_gone).cloned().collect();
-        Self { failed: loads.iter().map(failed).collect(), dead, loads, ended, span }
+        Self { failed: loads.iter().map(failed).collect(), dead, loads, ended, span, ..Self::default() }
     }
 }
 

@@ -31,16 +31,18 @@ enum Figure {
     Buffers,
     Backlog,
     Threads,
+    Reports,
 }
 
 /// Name and unit of each figure.
-const FIGURES: [(&str, Figure, Unit); 10] = [
+const FIGURES: [(&str, Figure, Unit); 11] = [
     ("p50", Figure::P50, Unit::Time),
     ("p99", Figure::P99, Unit::Time),
     ("longest", Figure::Longest, Unit::Time),
     ("oldest", Figure::Oldest, Unit::Time),
     ("calls", Figure::Rate, Unit::Count),
     ("failed", Figure::Failed, Unit::Count),
+    ("reports", Figure::Reports, Unit::Count),
     ("dead", Figure::Dead, Unit::Count),
     ("buffers", Figure::Buffers, Unit::Share),
     ("backlog", Figure::Backlog, Unit::Count),
@@ -161,6 +163,12 @@ impl Condition {
         matches!(self.figure, Figure::P50 | Figure::P99 | Figure::Longest | Figure::Rate)
     }
 
+    /// True if its figure comes from the driver's reports over netlink alone.
+    #[must_use]
+    pub fn needs_reports(&self) -> bool {
+        self.figure == Figure::Reports
+    }
+
     /// What meets it in a look: nothing also if the figure is not known.
     #[must_use]
     pub fn met(&self, look: &Look) -> Vec<Met> {
@@ -213,6 +221,7 @@ impl Condition {
                 ended.map(|ended| ended.answered as f64 / seconds)
             }
             Figure::Dead => Some(look.dead.len() as f64),
+            Figure::Reports => look.reports.map(|reports| reports as f64),
             // The trace also has those of processes that ended meanwhile.
             Figure::Failed => {
                 ended.map(|ended| ended.failed as f64).filter(|failed| self.holds(*failed, None))
@@ -335,6 +344,7 @@ mod tests {
             "calls<1",
             "oldest<1s",
             "failed<=0",
+            "reports<1",
             "buffers<1%",
             "threads<pool",
             "threads<9",

@@ -21,6 +21,7 @@ use crate::cli::{Failure, input, note};
 /// Names of its files.
 const TRACE: &str = "trace.bptrace";
 const LOG: &str = "kernel.log";
+const REPORTS: &str = "netlink.jsonl";
 
 /// Number of the trace's slowest calls that it explains.
 const WORST: usize = 5;
@@ -37,7 +38,9 @@ pub(super) struct Contents<'c> {
     pub(super) after: Result<Here, Failure>,
     /// The kernel's log, one message a line.
     pub(super) log: &'c str,
-    /// Why the log is not whole.
+    /// The driver's reports of failed calls, one a line.
+    pub(super) reports: &'c str,
+    /// Why the log or the reports are not whole.
     pub(super) gap: Option<&'c str>,
     /// Time in us from which a call is late.
     pub(super) deadline_us: Option<u64>,
@@ -58,9 +61,11 @@ impl Contents<'_> {
         let mut calls =
             stream.map(|stream| self.traced(stream, &catch, &mut explainer)).transpose()?.unwrap_or_default();
         self.state(&catch, &mut explainer)?;
-        if !self.log.is_empty() {
-            catch.write(LOG, self.log.as_bytes())?;
-            lines(&mut explainer, LOG, self.log);
+        for (name, text) in
+            [(LOG, self.log), (REPORTS, self.reports)].into_iter().filter(|(_, text)| !text.is_empty())
+        {
+            catch.write(name, text.as_bytes())?;
+            lines(&mut explainer, name, text);
         }
         self.gap.into_iter().for_each(|why| explainer.note(why));
         name_processes(&mut explainer, &Root::of_this_machine());
