@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use sys::disk::bytes_below;
 use sys::draft::PARTIAL;
 use sys::local_time::LocalTime;
 
@@ -87,7 +88,7 @@ impl Catches {
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             if is_catch(&entry.file_name().to_string_lossy()) && entry.file_type()?.is_dir() {
-                all.push((entry.path(), size(&entry.path())?));
+                all.push((entry.path(), bytes_below(&entry.path())?));
             }
         }
         all.sort();
@@ -111,17 +112,6 @@ fn is_catch(name: &str) -> bool {
     let fits =
         |(letter, form): (u8, &u8)| if *form == b'0' { letter.is_ascii_digit() } else { letter == *form };
     name.len() > form.len() && name.bytes().zip(form).all(fits)
-}
-
-/// Bytes of all files of a folder.
-fn size(folder: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let found = entry.metadata()?;
-        bytes += if found.is_dir() { size(&entry.path())? } else { found.len() };
-    }
-    Ok(bytes)
 }
 
 /// A catch under construction; it is deleted on drop if it did not become whole.

@@ -1,4 +1,4 @@
-//! Free space and kinds of file systems, and files past the kernel's cache.
+//! Free space and kinds of file systems, sizes of folders, and files past the kernel's cache.
 //! Facts: `statvfs(3)`, `statfs(2)`, `open(2)`.
 
 use std::ffi::CString;
@@ -28,6 +28,20 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion, reason = "32-bit targets")]
     let (blocks, size) = (found.f_bavail as u64, found.f_frsize as u64);
     Ok(blocks.saturating_mul(size))
+}
+
+/// Bytes of all files below a folder.
+///
+/// # Errors
+/// A folder or an entry cannot be read.
+pub fn bytes_below(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        bytes += if found.is_dir() { bytes_below(&entry.path())? } else { found.len() };
+    }
+    Ok(bytes)
 }
 
 /// Numbers of file systems that other machines may write, too (`statfs(2)`): NFS, SMB, 9P, Ceph, AFS, and those that a

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use sys::disk::bytes_below;
 use sys::private_folder::PrivateFolder;
 
 use super::added;
@@ -33,7 +34,7 @@ impl Tree {
             true => Self { folder: given.to_path_buf(), _unpacked: None },
             false => Self::unpacked(given).map_err(bad)?,
         };
-        let bytes = size(&tree.folder).map_err(|error| bad(sys::errno::describe(&error)))?;
+        let bytes = bytes_below(&tree.folder).map_err(|error| bad(sys::errno::describe(&error)))?;
         if bytes == 0 {
             return Err(bad("it has no files".to_owned()));
         }
@@ -97,17 +98,6 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = fs::read_dir(folder)?.map(name).collect::<io::Result<Vec<String>>>()?;
     names.sort();
     Ok(names)
-}
-
-/// Bytes of the files below a folder.
-fn size(folder: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let found = entry.metadata()?;
-        bytes += if found.is_dir() { size(&entry.path())? } else { found.len() };
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]
