@@ -215,8 +215,10 @@ pub(super) fn name_processes(explainer: &mut Explainer, root: &Root) {
     for pid in root.names("proc") {
         let Ok(number) = pid.parse::<i32>() else { continue };
         let command = root.text(format!("proc/{pid}/cmdline")).unwrap_or_default();
-        let command = command.split(['\0', ' ']).next().unwrap_or_default();
-        let file = command.rsplit('/').next().unwrap_or_default();
+        let command = command.split('\0').next().unwrap_or_default();
+        let word = command.split(' ').next().unwrap_or_default();
+        // A title such as `sshd: user` is a name as a whole.
+        let file = if word.ends_with(':') { command } else { word.rsplit('/').next().unwrap_or_default() };
         match file.is_empty() {
             false => explainer.name_process(number, file),
             true => {
