@@ -44,7 +44,7 @@ pub fn html(soak: &Soak, judged: &[Series]) -> Result<String, TemplateError> {
         head: head(soak, judged),
         table: table(soak, judged).html("all series")?,
         missing: missing(soak),
-        parts: judged.iter().filter_map(part).collect(),
+        parts: bad_first(judged).into_iter().filter_map(part).collect(),
     };
     Ok(page::document("binderperf soak", STYLE, &page::render(PAGE, &values)?))
 }
@@ -62,6 +62,13 @@ struct Values<'s> {
 struct Part {
     name: String,
     chart: Chart,
+}
+
+/// All series, first those that drift or grow.
+fn bad_first(judged: &[Series]) -> Vec<&Series> {
+    let mut all: Vec<&Series> = judged.iter().collect();
+    all.sort_by_key(|series| !series.drift.is_bad());
+    all
 }
 
 /// The verdict, and what the soak was.
@@ -138,7 +145,7 @@ fn table(soak: &Soak, judged: &[Series]) -> Table {
         ),
     ];
     Table::new(["Series", "turns", "at first", "change", "interval", "verdict"])
-        .rows(judged.iter().map(row))
+        .rows(bad_first(judged).into_iter().map(row))
         .notes(notes)
 }
 
@@ -325,7 +332,10 @@ mod tests {
         let judged = judge(&soak);
         let page = html(&soak, &judged).expect("a sound template");
         assert_eq!(page.matches("<figure>").count(), 2);
-        assert!(page.contains("driver nodes&lt;b&gt;: GROWS") && !page.contains("nodes<b>"), "{page}");
+        assert!(!page.contains("nodes<b>"), "{page}");
+        let places = ["driver nodes&lt;b&gt;: GROWS", &format!("{}: steady", judged[0].name)]
+            .map(|name| page.find(name));
+        assert!(places.is_sorted() && places[0].is_some(), "what grows comes first: {places:?}");
         let grows = chart(&soak, &judged[1]).expect("it has values");
         let trend = &grows.series.last().expect("a trend").dots;
         assert!(trend[1].y < trend[0].y, "more lies higher: {trend:?}");
