@@ -141,7 +141,7 @@ struct Watcher<'a> {
     line: StatusLine,
 }
 
-/// What was heard since the last look.
+/// News since the last look.
 #[derive(Default)]
 struct Heard {
     deadline_ns: Option<u64>,

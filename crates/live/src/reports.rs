@@ -22,7 +22,7 @@ pub struct Reports {
 pub struct News {
     /// Number of new reports.
     pub reports: u64,
-    /// Whether the kernel dropped some, since there were too many at once.
+    /// True if the kernel dropped some, since there were too many at once.
     pub lost: bool,
 }
 

@@ -169,7 +169,7 @@ impl Condition {
         self.figure == Figure::Reports
     }
 
-    /// What meets it in a look: nothing also if the figure is not known.
+    /// Figures of a look that meet it; none also if the figure is not known.
     #[must_use]
     pub fn met(&self, look: &Look) -> Vec<Met> {
         if let Some(value) = self.of_all(look) {
