@@ -17,9 +17,9 @@ if [ "$2" = --exact ]; then
     echo "test $3 ... FAILED"; echo "test result: FAILED. 0 passed; 1 failed; 0 ignored"; exit 101
 fi
 echo "test steady ... ok"
-[ -z "$DIES" ] || { printf "test last ... "; exit 134; }
 set -- $FAILING
 for name in "$@"; do echo "test $name ... FAILED"; done
+[ -z "$DIES" ] || { printf "test last ... "; exit 134; }
 echo "test result: FAILED. 1 passed; $# failed; 0 ignored"
 exit 101
 "#;
@@ -29,7 +29,7 @@ fn write_program(path: &Path, text: &str) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).expect("executable");
 }
 
-/// What `tools/run-tests` prints and whether it succeeds when these tests fail.
+/// Output of `tools/run-tests`, and whether it succeeds, when these tests fail.
 fn gate(failing: &str, dies: &str) -> (String, bool) {
     let folder = PrivateFolder::new("gate").expect("made");
     let at = folder.path();
@@ -76,7 +76,9 @@ fn many_failures_are_no_accident() {
 
 #[test]
 fn a_program_that_dies_fails() {
-    let (printed, passes) = gate("", "1");
-    assert!(!passes, "{printed}");
-    assert!(printed.contains("as a whole, which ended with 134 last ... FAILED\n"), "{printed}");
+    for failing in ["", "moody"] {
+        let (printed, passes) = gate(failing, "1");
+        assert!(!passes, "{printed}");
+        assert!(printed.contains("as a whole, which ended with 134 last ... FAILED\n"), "{printed}");
+    }
 }
