@@ -40,7 +40,7 @@ fn the_kpis_are_one_table() {
     for row in ["BM_sendVec_rpc/64 ", "BM_addInts ", "BM_sendVec_binderize/8 ", "BM_sendVec_pipe/8 "] {
         called.printed(row);
     }
-    // Each test has the sizes of its own tool.
+    // Each test has the sizes of its Android tool.
     let listed = binderperf(&["throughput", "kpi", "--benchmark_list_tests", "--controls", "none"]).ended(0);
     assert_eq!(listed.stdout.lines().count(), 10 + 1 + 15, "{listed}");
 }

@@ -63,7 +63,7 @@ fn put_token(parcel: &mut Vec<u8>) {
 /// One end of a connection.
 struct Connection {
     socket: File,
-    /// Of the last message received, without its header.
+    /// Body of the last message received.
     body: Vec<u8>,
     /// Reused for the fixed part of each message sent.
     head: Vec<u8>,
@@ -128,6 +128,10 @@ impl Connection {
 /// The measuring end.
 pub(crate) struct Client {
     connection: Connection,
+    /// The request's parcel, which begins with the interface's name.
+    request: Vec<u8>,
+    /// Size of that begin.
+    token: usize,
     payload: Payload,
 }
 
@@ -151,7 +155,9 @@ impl Client {
         if [1, 2].map(|at| word(root, 4 * at)) != ROOT.map(Some) {
             return Err(refused("the server has no root object"));
         }
-        Ok(Self { connection, payload: Payload::new(len) })
+        let mut request = Vec::with_capacity(LONGEST);
+        put_token(&mut request);
+        Ok(Self { connection, token: request.len(), request, payload: Payload::new(len) })
     }
 }
 
@@ -161,10 +167,9 @@ impl RoundTrip for Client {
     }
 
     fn call(&mut self) -> Result<(), CallError> {
-        let mut request = Vec::with_capacity(2 * DESCRIPTOR.len() + 16 + self.payload.sent.len());
-        put_token(&mut request);
-        put_vector(&mut request, &self.payload.sent);
-        let reply = self.connection.transact(ROOT, REPEAT_BYTES, &request)?;
+        self.request.truncate(self.token);
+        put_vector(&mut self.request, &self.payload.sent);
+        let reply = self.connection.transact(ROOT, REPEAT_BYTES, &self.request)?;
         let bytes = (word(reply, 0) == Some(0)).then(|| vector(&reply[4..])).flatten();
         let bytes = bytes.ok_or_else(|| refused("the service answered an error, or no vector"))?;
         self.payload.received.clear();
@@ -199,8 +204,10 @@ pub(crate) fn serve(mut socket: File, mut sabotage: Sabotage) -> Result<(), Call
     loop {
         match connection.receive() {
             Err(CallError::Closed) => return Ok(()),
-            result => result?,
-        };
+            Ok(TRANSACT) => {}
+            Ok(other) => return Err(refused(format_args!("RPC command {other} in place of a call"))),
+            Err(error) => return Err(error),
+        }
         reply.clear();
         let known = answer(&connection.body, &token, &mut reply, &mut sabotage).is_some();
         let status = if known { 0 } else { ipc::StatusCode::UNKNOWN_TRANSACTION.0.cast_unsigned() };
@@ -278,11 +285,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_end_is_refused() {
-        let [mut client, server] = sockets().expect("a pair");
-        let serving = std::thread::spawn(move || serve(server, Sabotage::new(None)));
-        client.write_all(&[&[1; 16][..], &CONNECTION_INIT, &[0xff; 16]].concat()).expect("sent");
-        let error = serving.join().expect("it ends").expect_err("refused");
-        assert!(error.to_string().contains("4294967295 B"), "{error}");
+    fn a_message_that_is_no_call_or_has_no_end_is_refused() {
+        let mut reply = [0; HEADER];
+        reply[0] = REPLY as u8;
+        for (message, why) in [([0xff; HEADER], "4294967295 B"), (reply, "RPC command 1")] {
+            let [mut client, server] = sockets().expect("a pair");
+            let serving = std::thread::spawn(move || serve(server, Sabotage::new(None)));
+            client.write_all(&[&[1; 16][..], &CONNECTION_INIT, &message].concat()).expect("sent");
+            let error = serving.join().expect("it ends").expect_err("refused");
+            assert!(error.to_string().contains(why), "{error}");
+        }
     }
 }
