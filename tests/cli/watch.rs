@@ -218,7 +218,8 @@ fn a_deadlock_is_caught_once_with_the_driver_files_and_the_actions_follow() {
     assert!(text(&catch, "before/stats").contains("binder stats"));
     assert_eq!(contents(switch), "0", "tracing was on before the catch");
     let snapshot = catch.join("snapshot").to_string_lossy().into_owned();
-    assert_ne!(binderperf(&["doctor", "--from", &snapshot, "--no-measure"]).code, Some(2));
+    let judged = binderperf(&["doctor", "--from", &snapshot, "--no-measure"]);
+    assert!(matches!(judged.code, Some(0 | 1)), "{judged}");
     let called = stopped(watch).ended(1);
     called.printed("caught deadlock: 2 threads").complained("SIGINT ended the watch: 1 time caught");
     assert_eq!(stage.catches(), [catch]);

@@ -62,7 +62,7 @@ impl Test {
                 "Measure a call with two numbers that returns their sum; Android's binderAddInts"
             }
             Self::Rpc => {
-                "Measure RPC binder over a unix socket, beside binder by the driver; Android's binderRpcBenchmark"
+                "Measure RPC binder over a unix socket, and binder by the driver; Android's binderRpcBenchmark"
             }
             Self::Kpi => {
                 "Measure what Android publishes of each kernel release: RPC binder, addInts and hwbinder, in one table"
@@ -119,7 +119,7 @@ pub(super) struct Own {
     #[arg(short = 's', long, value_name = "CPU")]
     server_cpu: Option<u32>,
 
-    /// Seconds between two calls, in which the client spins; part of no time
+    /// Seconds between two calls, in which the client spins; part of no time, so the run lasts so much longer
     #[arg(short = 'd', long, value_name = "S", default_value_t = 0.0)]
     delay: f64,
 
@@ -213,10 +213,8 @@ impl Own {
     /// # Errors
     /// This machine does not have the place, or does not permit it.
     pub(super) fn enter_place(&self) -> Result<Option<Sides>, String> {
-        match enter_cpus(self.client_cpu, self.server_cpu)? {
-            Some(sides) => Ok(Some(sides)),
-            None => self.place.enter(),
-        }
+        let sides = self.place.enter()?;
+        Ok(enter_cpus(self.client_cpu, self.server_cpu)?.or(sides))
     }
 
     /// The chosen place in words, for the record.

@@ -18,8 +18,6 @@ use crate::endpoint::{Rendezvous, call_bare};
 use crate::measure::RoundTrip;
 
 const ADD_INTS: u32 = 0x120;
-/// Size of the request: two numbers.
-pub(crate) const REQUEST_BYTES: u64 = 8;
 
 /// The numbers of a request, or the number of a reply.
 fn numbers<const N: usize>(bytes: &[u8]) -> Option<[i32; N]> {
