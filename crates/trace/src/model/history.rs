@@ -14,6 +14,8 @@ use crate::hash::FastHash;
 
 /// Maximum number of threads; only a forged trace has more.
 const MOST_THREADS: usize = 1 << 18;
+/// Threads above which those that are engaged in nothing are forgotten, in a trace without an end: about 8 MB.
+const MANY_THREADS: usize = 1 << 14;
 /// Maximum number of gaps that are kept; more are only in a trace of which little can be told.
 const MOST_GAPS: usize = 1024;
 /// Maximum number of ended calls that are kept for each thread.
@@ -67,8 +69,10 @@ pub(crate) struct History {
     threads: HashMap<i32, Box<Thread>, FastHash>,
     cpus: Vec<Cpu>,
     steps: usize,
-    /// Maximum steps, if it is another than [`MOST_STEPS`].
+    /// Maximum steps of a trace without an end.
     pub(super) most_steps: Option<usize>,
+    /// Number of threads above which some are forgotten, if it is more than [`MANY_THREADS`].
+    many_threads: usize,
     /// History before this time was dropped.
     horizon: u64,
     /// Intervals without the events of some CPU, apart from each other, latest last.
@@ -80,10 +84,10 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Number of timeline steps kept.
+    /// Number of timeline steps kept, and of threads.
     #[cfg(test)]
-    pub(crate) fn steps(&self) -> usize {
-        self.steps
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.steps, self.threads.len())
     }
 
     /// A known thread.
@@ -145,6 +149,7 @@ impl History {
     /// that time return unknown.
     pub(crate) fn settle(&mut self, oldest: u64, now: u64) {
         self.horizon = self.horizon.max(oldest);
+        self.forget_threads();
         if self.steps <= self.most_steps.unwrap_or(MOST_STEPS) {
             return;
         }
@@ -153,6 +158,23 @@ impl History {
         let gone = self.threads.values_mut().map(|thread| thread.forget(horizon)).sum::<usize>()
             + self.cpus.iter_mut().map(|cpu| cpu.forget(horizon)).sum::<usize>();
         self.steps = self.steps.saturating_sub(gone);
+    }
+
+    /// Of a trace without an end, forgets the threads that are engaged in nothing, when they have become many.
+    fn forget_threads(&mut self) {
+        if self.most_steps.is_none() || self.threads.len() <= self.many_threads.max(MANY_THREADS) {
+            return;
+        }
+        let mut gone = 0;
+        self.threads.retain(|_, thread| {
+            let stays = thread.is_engaged();
+            gone += if stays { 0 } else { thread.steps() };
+            stays
+        });
+        self.steps = self.steps.saturating_sub(gone);
+        self.unsettled.retain(|tid| self.threads.contains_key(tid));
+        // Those that stay are not looked at for each further one.
+        self.many_threads = 2 * self.threads.len();
     }
 
     /// Notes an event of a CPU, and the silence before it.

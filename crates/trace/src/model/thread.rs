@@ -228,6 +228,21 @@ impl Thread {
         (self.comm, self.prio) = (task.comm, Some(task.prio));
     }
 
+    /// Whether it runs or is to run, takes part in a call, or is within a slice or a lock's wait.
+    pub(super) fn is_engaged(&self) -> bool {
+        let runs = matches!(self.run.last(), Some(SchedState::Running { .. } | SchedState::Runnable { .. }));
+        let calls = !self.calling.is_empty() || !self.serving.is_empty() || self.returning.is_some();
+        let says = !self.slices.is_empty() || self.lock.is_some() || self.label.is_some();
+        runs || calls || says || self.ending.is_some() || self.commanded.is_some()
+    }
+
+    /// Number of steps of its timelines.
+    pub(super) fn steps(&self) -> usize {
+        let of_acts =
+            |acts: &Acts| acts.over.len() + acts.doing.len() + acts.work.len() + acts.in_driver.len();
+        self.run.len() + self.acts.as_deref().map_or(0, of_acts)
+    }
+
     pub(super) fn forget(&mut self, before: u64) -> usize {
         let of_run = self.run.forget(before);
         let Some(acts) = &mut self.acts else { return of_run };

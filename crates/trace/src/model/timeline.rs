@@ -42,6 +42,11 @@ impl<T: Copy + PartialEq> Timeline<T> {
         1
     }
 
+    /// Number of steps.
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Current value.
     pub(crate) fn last(&self) -> Option<T> {
         self.steps.back().map(|(_, value)| *value)

@@ -67,8 +67,41 @@ fn a_call_that_stays_open_does_not_keep_everything() {
             model.take(event, &script.names, &mut |call| found.push(call));
         }
     }
-    assert!(model.history.steps() <= (1 << 22) + 1000, "{} steps are kept", model.history.steps());
+    let (steps, _) = model.history.size();
+    assert!(steps <= (1 << 22) + 1000, "{steps} steps are kept");
     model.finish(&script.names, &mut |call| found.push(call));
     assert_eq!((found.len(), found[0].begin), (1, 1));
     whole(&found[0]);
+}
+
+#[test]
+fn threads_that_come_and_go_for_ever_are_forgotten() {
+    let mut script = Script::new(&[]);
+    let mut model = Model::bounded(1 << 18);
+    let mut calls = Vec::new();
+    let mut take = |model: &mut Model, line: String| {
+        let event = script.event(&line);
+        model.take(&event, &script.names, &mut |call| calls.push(call));
+    };
+    take(&mut model, "1 0 10 send 1 20".to_owned());
+    take(&mut model, "2 1 20 recv 1".to_owned());
+    for tid in 100..60_000 {
+        let ts = 10 * tid;
+        for line in [
+            format!("{ts} 0 {tid} send {tid} 30"),
+            format!("{} 1 30 recv {tid}", ts + 1),
+            format!("{} 1 30 reply {} 0 {tid}", ts + 2, -tid),
+            format!("{} 0 {tid} recv {}", ts + 3, -tid),
+            format!("{} 0 {tid} switch S {}", ts + 4, tid + 1),
+        ] {
+            take(&mut model, line);
+        }
+    }
+    let (steps, threads) = model.history.size();
+    assert!(threads <= 20_000 && steps <= 100_000, "{threads} threads with {steps} steps");
+    take(&mut model, "900000 1 20 reply 2 0 10".to_owned());
+    take(&mut model, "900001 0 10 recv 2".to_owned());
+    let first = calls.iter().find(|call| call.debug_id == 1).expect("it has ended");
+    assert_eq!((first.outcome, first.ns()), (Outcome::Replied, 900_000));
+    assert!(calls.iter().all(Transaction::is_sound), "{}", calls.len());
 }
