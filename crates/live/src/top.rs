@@ -2,7 +2,7 @@
 //! Not here: the driver's state (crate `explain`), rows and columns (`rows`).
 //!
 //! - [`figures`]: the figures of one subject; [`rows`]: all subjects as rows of a table; [`column`](mod@column): its columns.
-//! - [`tasks`]: names and processes of threads; [`worst`]: the slowest calls and where their time went.
+//! - [`tasks`]: names and processes of threads; [`worst`]: the slowest calls, and how long each waited and was served.
 //! - [`budget`]: what a view may cost, and what it does without.
 
 pub mod budget;
@@ -17,6 +17,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use trace::event::Names;
+use trace::hash::FastHash;
 use trace::model::{Method, Outcome, Transaction};
 
 use crate::stream::Observer;
@@ -105,7 +106,7 @@ impl By {
 /// The figures of all subjects of one kind.
 #[derive(Debug, Default)]
 struct Table {
-    of: HashMap<Subject, Figures>,
+    of: HashMap<Subject, Figures, FastHash>,
 }
 
 impl Table {
@@ -158,7 +159,7 @@ impl Top {
         self.tasks.age();
     }
 
-    fn take(&mut self, call: &Transaction, names: &Names) {
+    fn take(&mut self, call: &Transaction) {
         let to = call.to_proc;
         let from = call.client.tgid.or_else(|| self.tasks.process_of(call.client.tid)).unwrap_or(0);
         let name = call.method.as_ref().map(|method: &Arc<Method>| Arc::from(method.to_string()));
@@ -176,16 +177,15 @@ impl Top {
         for pid in [from, to] {
             self.tasks.name(pid);
         }
-        self.tasks.meet(call.client.tid, names.text(call.client.comm));
         self.worst.take(call, from);
     }
 }
 
 impl Observer for Top {
-    fn ended(&mut self, call: &Transaction, names: &Names) {
+    fn ended(&mut self, call: &Transaction, _: &Names) {
         // A stream that ends cuts calls short; they belong to no span.
         if !matches!(call.outcome, Outcome::Cut) {
-            self.take(call, names);
+            self.take(call);
         }
     }
 }

@@ -10,12 +10,15 @@ use crate::schema::{self, EventSpec, FieldType, Values};
 use crate::symbol;
 
 /// Turns printed text into an event: a binder event if it is one of the embedded driver's (`binder_transaction:
-/// transaction=...`), otherwise [`Kind::Print`].
-pub(crate) fn mark(text: &str, names: &mut Names) -> Kind {
-    if text.starts_with("binder_")
-        && let Some((name, rest)) = text.split_once(": ")
-        && let Some(spec) = EventSpec::named(name.as_bytes()).filter(|spec| spec.is_binder())
-        && let Some(values) = values(spec, rest.as_bytes(), names)
+/// transaction=...`), otherwise [`Kind::Print`]. What ends its line is left out.
+pub(crate) fn mark(text: &[u8], names: &mut Names) -> Kind {
+    let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | 0)).map_or(0, |last| last + 1);
+    let text = &text[..end];
+    if text.starts_with(b"binder_")
+        && let Some(colon) = text.iter().position(|byte| *byte == b':')
+        && let Some(rest) = text[colon..].strip_prefix(b": ")
+        && let Some(spec) = EventSpec::named(&text[..colon]).filter(|spec| spec.is_binder())
+        && let Some(values) = values(spec, rest, names)
     {
         let mut event = spec.event(&values, Flavour::Embedded);
         // The embedded driver's labels are right, unlike the kernel's (contract TP-09).
@@ -24,7 +27,7 @@ pub(crate) fn mark(text: &str, names: &mut Names) -> Kind {
         }
         return event;
     }
-    Kind::Print(text.into())
+    Kind::Print(String::from_utf8_lossy(text).into())
 }
 
 /// Parses an event's text. `None` if the event is known but its text is malformed.
@@ -35,11 +38,11 @@ pub(crate) fn parse(name: &[u8], text: &[u8], names: &mut Names) -> Option<Kind>
         return event.or_else(|| short_form(name, text, names)).or_else(|| raw_form(spec, text, names));
     }
     Some(match name {
-        b"tracing_mark_write" => mark(&String::from_utf8_lossy(text), names),
+        b"tracing_mark_write" => mark(text, names),
         b"print" => {
             // trace-cmd's name for it, with the printing function before the text.
             let text = String::from_utf8_lossy(text);
-            mark(text_of_print(&text), names)
+            mark(text_of_print(&text).as_bytes(), names)
         }
         _ => vector(name, text, names).unwrap_or_else(|| Kind::Other { name: names.intern_bytes(name) }),
     })

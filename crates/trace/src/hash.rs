@@ -4,11 +4,11 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Builder of [`FastHasher`].
-pub(crate) type FastHash = BuildHasherDefault<FastHasher>;
+pub type FastHash = BuildHasherDefault<FastHasher>;
 
 /// Multiplicative hasher.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FastHasher(u64);
+pub struct FastHasher(u64);
 
 impl Hasher for FastHasher {
     fn write(&mut self, bytes: &[u8]) {
@@ -17,6 +17,15 @@ impl Hasher for FastHasher {
             word[..chunk.len()].copy_from_slice(chunk);
             self.write_u64(u64::from_le_bytes(word));
         }
+    }
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(number.into());
+    }
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
     }
     fn write_i32(&mut self, number: i32) {
         self.write_u64(u64::from(number.cast_unsigned()));

@@ -9,7 +9,7 @@ pub mod event;
 mod fields;
 pub mod file;
 mod gunzip;
-mod hash;
+pub mod hash;
 pub mod model;
 mod number;
 mod open;

@@ -28,6 +28,7 @@ use crate::event::{
     Transaction as Sent, Wake,
 };
 use calls::{Calls, Nested, OpenCall};
+use chain::Link;
 use divide::divide;
 pub use effort::LeftOut;
 use effort::{Effort, MOST_NESTED};
@@ -61,6 +62,8 @@ pub struct Model {
     held: Option<u64>,
     /// Slots of the calls that are open at the end of the trace, the one that began last behind.
     last: Option<Vec<usize>>,
+    /// Whether transactions are not divided, so that no history is needed.
+    calls_only: bool,
 }
 
 /// Maximum number of threads whose history is kept before an announced call.
@@ -82,6 +85,13 @@ impl Model {
         model
     }
 
+    /// Creates a model for the events of calls, without an end. Its transactions have no segments, no links and no
+    /// reasons of failures.
+    #[must_use]
+    pub fn of_calls(steps: usize) -> Self {
+        Self { calls_only: true, ..Self::bounded(steps) }
+    }
+
     /// Takes the next event; passes each transaction that ends with it to `ended`. `names` are the reader's.
     pub fn take(&mut self, event: &Event, names: &Names, ended: &mut impl FnMut(Transaction)) {
         self.effort.event();
@@ -94,10 +104,12 @@ impl Model {
                 cpu.watch.ticks_every(period);
             }
         } else {
-            self.history.shown.see(event);
-            self.history.hear(event, names);
             self.history.introduce(event);
-            self.history.seen(event.ts, event.cpu, event.tid);
+            if !self.calls_only {
+                self.history.shown.see(event);
+                self.history.hear(event, names);
+                self.history.seen(event.ts, event.cpu, event.tid);
+            }
             self.schedule(event, names);
             if let Some(declares) = rules::declared(&event.kind) {
                 self.declare(event, declares);
@@ -219,7 +231,8 @@ impl Model {
             }
             return;
         }
-        for (slot, end, outcome) in std::mem::take(&mut self.calls.ended) {
+        let mut ending = std::mem::take(&mut self.calls.ended);
+        for (slot, end, outcome) in ending.drain(..) {
             if let Some(open) = self.calls.take(slot) {
                 // Unless the thread already announced its next call.
                 if open.announced.is_some() && self.announced.get(&open.client).copied() == open.announced {
@@ -228,6 +241,8 @@ impl Model {
                 ended(self.conclude(open, (end, outcome), names));
             }
         }
+        // Its room is for the next ones.
+        self.calls.ended = ending;
         self.forget();
     }
 
@@ -242,22 +257,12 @@ impl Model {
     fn conclude(&mut self, open: OpenCall, (end, outcome): (u64, Outcome), names: &Names) -> Transaction {
         let end = end.max(open.begin);
         let begin = open.announced.map_or(open.begin, |said| said.min(open.begin));
-        let history = (&self.history, &self.effort);
-        let mut parts = divide(history, &open, begin, end);
-        let links = follow(history, (&self.calls, &self.slices), &open, &parts);
-        let (slow_clock, doubtful) = (self.slow_clock(&parts), self.calls.is_doubtful(&open));
-        self.left_out.calls += u64::from(self.effort.was_refused());
-        let deep = |part: &Segment| part.depth >= MOST_NESTED && part.cause == Cause::Nested;
-        self.left_out.deep += u64::from(parts.iter().any(deep));
-        if !open.sent.is_oneway() {
-            let made = MadeCall { begin, end, debug_id: open.sent.debug_id, server: open.server };
-            self.history.made(open.client, made);
-        }
-        if open.parent.is_some() {
-            self.calls.nest(open.parent, Nested { begin, end, parts: parts.clone() });
-        }
-        parts.iter_mut().for_each(|part| part.cause = rules::in_call(part, &open, names));
-        let failed = matches!(outcome, Outcome::Failed | Outcome::Dead | Outcome::Frozen);
+        let doubtful = self.calls.is_doubtful(&open);
+        let (parts, links, slow_clock) = match self.calls_only {
+            true => (Vec::new(), Vec::new(), None),
+            false => self.divided(&open, begin, end, names),
+        };
+        let failed = !self.calls_only && matches!(outcome, Outcome::Failed | Outcome::Dead | Outcome::Frozen);
         let failure = failed.then(|| {
             let OpenCall { flavour, client, server, fate, sent, replied, .. } = open;
             let Sent { debug_id, to_proc, .. } = sent;
@@ -301,6 +306,32 @@ impl Model {
             parts,
             links,
         }
+    }
+
+    /// Segments of an ended call, the chains of its waits, and its time at a low frequency.
+    fn divided(
+        &mut self,
+        open: &OpenCall,
+        begin: u64,
+        end: u64,
+        names: &Names,
+    ) -> (Vec<Segment>, Vec<Link>, Option<SlowClock>) {
+        let history = (&self.history, &self.effort);
+        let mut parts = divide(history, open, begin, end);
+        let links = follow(history, (&self.calls, &self.slices), open, &parts);
+        let slow_clock = self.slow_clock(&parts);
+        self.left_out.calls += u64::from(self.effort.was_refused());
+        let deep = |part: &Segment| part.depth >= MOST_NESTED && part.cause == Cause::Nested;
+        self.left_out.deep += u64::from(parts.iter().any(deep));
+        if !open.sent.is_oneway() {
+            let made = MadeCall { begin, end, debug_id: open.sent.debug_id, server: open.server };
+            self.history.made(open.client, made);
+        }
+        if open.parent.is_some() {
+            self.calls.nest(open.parent, Nested { begin, end, parts: parts.clone() });
+        }
+        parts.iter_mut().for_each(|part| part.cause = rules::in_call(part, open, names));
+        (parts, links, slow_clock)
     }
 
     /// Time of these segments that ran below the CPU's highest frequency.

@@ -5,6 +5,7 @@
 //! contract TP-02 to TP-10; Android kernels for `sched_blocked_reason` and `binder_set_priority`, old kernels for the
 //! lock events of binder.
 
+use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
 use std::sync::LazyLock;
 
@@ -12,6 +13,7 @@ use crate::event::{
     Binder, Buffer, CodeLocation, Flavour, Irq, Kind, LatencyFree, LockKind, Name, Prio, Softirq, State,
     Task, Transaction, Wake,
 };
+use crate::hash::FastHash;
 
 /// Maximum number of fields of one event.
 pub(crate) const MOST_FIELDS: usize = 7;
@@ -412,7 +414,9 @@ impl EventSpec {
 
     /// Event of this name; texts lack the group.
     pub(crate) fn named(name: &[u8]) -> Option<&'static Self> {
-        EVENTS.iter().find(|spec| spec.name.as_bytes() == name)
+        static BY_NAME: LazyLock<HashMap<&[u8], &EventSpec, FastHash>> =
+            LazyLock::new(|| EVENTS.iter().map(|spec| (spec.name.as_bytes(), spec)).collect());
+        BY_NAME.get(name).copied()
     }
 
     /// Whether it is an event of the binder drivers.

@@ -156,8 +156,7 @@ pub(super) fn slowest(snapshot: &Snapshot, process: i32) -> Vec<String> {
     let line = |call: &SlowCall| {
         let taken = call.taken_ns.map(|ns| format!("taken after {}", time(ns)));
         let served = call.served_ns.map(|ns| format!("served for {}", time(ns)));
-        let causes = call.causes.iter().map(|(name, ns)| format!("{name} {}", time(*ns)));
-        let parts: Vec<String> = taken.into_iter().chain(served).chain(causes).collect();
+        let parts: Vec<String> = taken.into_iter().chain(served).collect();
         let SlowCall { ns, from, thread, node, code, .. } = call;
         format!("{} from {from}:{thread} to node {node} code {code}: {}", time(*ns), parts.join(", "))
     };

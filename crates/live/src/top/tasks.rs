@@ -1,9 +1,10 @@
-//! Names of processes and processes of threads, from the trace and from `/proc`.
+//! Names of processes and threads, and processes of threads, from `/proc`.
 //! Facts: `proc_pid_status(5)`: `/proc/TID/status` is of any thread; `proc_pid_cmdline(5)`.
 
 use std::collections::HashMap;
 use std::fs;
 
+use trace::hash::FastHash;
 use units::visible::printable;
 
 /// Tasks that are remembered, of each kind.
@@ -15,9 +16,9 @@ const OLD: u32 = 30;
 /// Names and processes of tasks.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    processes: HashMap<i32, Option<i32>>,
-    names: HashMap<i32, Box<str>>,
-    threads: HashMap<i32, Box<str>>,
+    processes: HashMap<i32, Option<i32>, FastHash>,
+    names: HashMap<i32, Box<str>, FastHash>,
+    threads: HashMap<i32, Box<str>, FastHash>,
     age: u32,
 }
 
@@ -29,14 +30,6 @@ impl Tasks {
             let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
             status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
         })
-    }
-
-    /// Notes a thread's name from the trace.
-    pub(super) fn meet(&mut self, tid: i32, name: &str) {
-        if !name.is_empty() && !self.threads.contains_key(&tid) {
-            make_room(&mut self.threads);
-            self.threads.insert(tid, name.into());
-        }
     }
 
     /// A process's name: the file of its command line, or as the kernel calls it; empty if it is gone. It steers no terminal.
@@ -60,7 +53,7 @@ impl Tasks {
     }
 }
 
-fn make_room<T>(of: &mut HashMap<i32, T>) {
+fn make_room<T>(of: &mut HashMap<i32, T, FastHash>) {
     if of.len() >= MOST {
         of.clear();
     }
@@ -95,14 +88,13 @@ mod tests {
         let own = std::process::id().cast_signed();
         assert_eq!((tasks.process_of(own), tasks.process_of(-7)), (Some(own), None));
         assert!(!tasks.name(own).is_empty() && tasks.name(-7).is_empty());
-        tasks.meet(-7, "gone");
-        assert_eq!(tasks.thread(-7), "gone");
+        assert!(!tasks.thread(own).is_empty() && tasks.thread(-7).is_empty());
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut tasks = Tasks::default();
-        (0..2 * MOST as i32).for_each(|tid| tasks.meet(tid, "x"));
+        (1..=2 * MOST as i32).for_each(|tid| _ = tasks.thread(-tid));
         assert!(tasks.threads.len() <= MOST, "{}", tasks.threads.len());
     }
 }

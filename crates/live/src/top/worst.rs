@@ -1,7 +1,5 @@
-//! The slowest calls of a span with the causes of their time.
-//! Not here: the meaning of a cause (`trace::cause`).
+//! The slowest calls of a span, and how long each waited and was served.
 
-use trace::cause::Label;
 use trace::model::Transaction;
 
 /// Calls that are kept for each process, and processes.
@@ -9,7 +7,7 @@ const MOST_CALLS: usize = 5;
 const MOST_PROCESSES: usize = 64;
 
 /// One of the slowest calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowCall {
     /// Calling process; 0 if unknown.
     pub from: i32,
@@ -27,8 +25,6 @@ pub struct SlowCall {
     pub taken_ns: Option<u64>,
     /// Nanoseconds from then to the reply.
     pub served_ns: Option<u64>,
-    /// The causes that took most of it, as far as the events show them, each with its name and nanoseconds.
-    pub causes: Vec<(&'static str, u64)>,
 }
 
 /// The slowest calls to each process, and of many processes to those with the slowest.
@@ -80,17 +76,6 @@ impl Worst {
 }
 
 fn described(call: &Transaction, from: i32) -> SlowCall {
-    let mut causes: Vec<(&'static str, u64)> = Vec::new();
-    for part in &call.parts {
-        let name = part.cause.label().name();
-        match causes.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, ns)) => *ns += part.ns(),
-            None => causes.push((name, part.ns())),
-        }
-    }
-    causes.retain(|(name, _)| *name != Label::NotShown.name());
-    causes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    causes.truncate(2);
     SlowCall {
         from,
         thread: call.client.tid,
@@ -103,6 +88,5 @@ fn described(call: &Transaction, from: i32) -> SlowCall {
             .replied
             .zip(call.received)
             .map(|(replied, received)| replied.saturating_sub(received)),
-        causes,
     }
 }

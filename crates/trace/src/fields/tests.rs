@@ -167,7 +167,7 @@ fn marks_that_are_events_of_ours_are_events() {
         ("binder_surprise: transaction=12", false),
         ("B|1|binder_transaction_received: transaction=1", false),
     ] {
-        let kind = mark(text.trim_end(), &mut names());
+        let kind = mark(text.as_bytes(), &mut names());
         assert_eq!(matches!(kind, Kind::Binder(Flavour::Embedded, _)), event, "{text}: {kind:?}");
         assert_eq!(matches!(kind, Kind::Print(_)), !event, "{text}: {kind:?}");
     }

@@ -95,10 +95,7 @@ impl Decoder {
         match number {
             PRINT => {
                 let text = first(message, 2).map_or(&[][..], Value::bytes);
-                return fields::mark(
-                    String::from_utf8_lossy(text).trim_end_matches(['\n', '\0']),
-                    &mut self.names,
-                );
+                return fields::mark(text, &mut self.names);
             }
             GENERIC => {
                 let kind = generic::event(message, &mut self.names);

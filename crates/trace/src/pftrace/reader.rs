@@ -141,7 +141,7 @@ impl<R: Read + Seek> PerfettoReader<R> {
         let Slice { ts, tid, .. } = slice;
         let (comm, tgid) = self.decoder.threads.of(tid, ts);
         let cpu = self.ran_on.as_ref().and_then(|ran_on| ran_on.get(&tid)).copied().unwrap_or(0);
-        let kind = fields::mark(&slice.mark(), &mut self.decoder.names);
+        let kind = fields::mark(slice.mark().as_bytes(), &mut self.decoder.names);
         Event { ts, cpu, tid, tgid, comm, context: Context::default(), kind }
     }
 

@@ -1,6 +1,7 @@
 //! Decodes one raw event into a neutral one.
 //! Not here: field offsets (`layout`); records and pages (`page`).
 
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use super::format::FieldLocation;
@@ -139,18 +140,18 @@ impl<'e> Event<'e> {
 
     /// Printed text, or the embedded driver's event in it.
     fn print(&mut self) -> Option<Kind> {
+        let filled;
         let text = match self.layout.decoding {
-            Decoding::Print => String::from_utf8_lossy(until_nul(self.content(0)?)).into_owned(),
-            Decoding::Bputs => self.symbols.text(self.number(0)?).unwrap_or("?").to_owned(),
+            Decoding::Print => until_nul(self.content(0)?),
+            Decoding::Bputs => self.symbols.text(self.number(0)?).unwrap_or("?").as_bytes(),
             _ => {
                 let format = self.symbols.text(self.number(0)?);
-                format.map_or_else(
-                    || "?".to_owned(),
-                    |format| printk::fill(format, self.content(1).unwrap_or(&[])),
-                )
+                let fill = |format| printk::fill(format, self.content(1).unwrap_or(&[]));
+                filled = format.map_or_else(|| "?".to_owned(), fill);
+                filled.as_bytes()
             }
         };
-        Some(fields::mark(text.trim_end_matches('\n'), self.names))
+        Some(fields::mark(text, self.names))
     }
 
     fn spot(&self, field: usize) -> Option<FieldSpot> {
@@ -192,5 +193,5 @@ fn number(bytes: &[u8], spot: FieldSpot) -> Option<u64> {
 }
 
 fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or(bytes)
+    CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
 }

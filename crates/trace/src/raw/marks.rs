@@ -76,7 +76,7 @@ impl Marks {
             What::Lost { count } => Event::lost(ts, cpu, Some(count)),
             What::Mark { tid, tgid, text } => {
                 let (comm, _) = threads.of(tid);
-                let kind = fields::mark(&text, names);
+                let kind = fields::mark(text.as_bytes(), names);
                 Event { ts, cpu, tid, tgid: Some(tgid), comm, context: Context::default(), kind }
             }
         })

@@ -2,6 +2,7 @@
 //! Facts: `saved_cmdlines` and `saved_tgids` of tracefs: `TID NAME` and `TID TGID` lines.
 
 use crate::event::{Name, Names, Task};
+use crate::hash::FastHash;
 use std::collections::HashMap;
 
 /// Maximum number of threads remembered: more than Linux has pids by default.
@@ -18,13 +19,13 @@ struct Thread {
 /// Known threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
-    known: HashMap<i32, Thread>,
+    known: HashMap<i32, Thread, FastHash>,
     idle: Name,
 }
 
 impl Threads {
     pub(super) fn new(cmdlines: &[u8], tgids: &[u8], names: &mut Names) -> Self {
-        let mut threads = Self { known: HashMap::new(), idle: names.intern("<idle>") };
+        let mut threads = Self { known: HashMap::default(), idle: names.intern("<idle>") };
         for (tid, comm) in pairs(cmdlines) {
             // The kernel's placeholder for a lost name.
             if comm != "<...>" {

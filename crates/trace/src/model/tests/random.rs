@@ -75,6 +75,29 @@ fn a_call_that_stays_open_does_not_keep_everything() {
 }
 
 #[test]
+fn a_model_of_calls_alone_has_the_same_calls_without_segments() {
+    for seed in 1..100_u64 {
+        let mut rng = Rng::with_seed(seed);
+        let mut script = Script::new(&[]);
+        let (mut whole, mut calls) = (Model::bounded(1 << 18), Model::of_calls(1 << 18));
+        let (mut of_whole, mut of_calls) = (Vec::new(), Vec::new());
+        for ts in 0..500 {
+            let event = script.event(&random_line(&mut rng, 1000 + 10 * ts));
+            whole.take(&event, &script.names, &mut |call| of_whole.push(call));
+            calls.take(&event, &script.names, &mut |call| of_calls.push(call));
+        }
+        let bare = |call: Transaction| Transaction {
+            parts: vec![],
+            links: vec![],
+            slow_clock: None,
+            failure: None,
+            ..call
+        };
+        assert_eq!(of_calls, of_whole.into_iter().map(bare).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
+
+#[test]
 fn threads_that_come_and_go_for_ever_are_forgotten() {
     let mut script = Script::new(&[]);
     let mut model = Model::bounded(1 << 18);
