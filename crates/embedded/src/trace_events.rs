@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use abi::codes::br;
+use abi::codes::{bc, br};
 use abi::{CommandWord, ReturnWord};
 
 pub use request::{MARKS, TRACING, announce, marks, requested, withdraw};
@@ -114,6 +114,9 @@ pub(super) enum Fate {
 pub enum Amount {
     /// All that the kernel's driver has.
     All,
+    /// Those that figures of calls need: sent and received, the sizes of buffers, and the commands and returns that show how a
+    /// call failed.
+    Figures,
     /// Those without which no call can be told: sent and received, for a call and its reply.
     CallsOnly,
 }
@@ -163,7 +166,8 @@ impl TraceWriter {
     /// Opens the writer if tracing was requested. A directory that cannot be written to is no reason to refuse the
     /// context: the missing events show it.
     pub(super) fn as_requested() -> Option<Self> {
-        Self::open(&requested()?, Amount::All).ok()
+        let (folder, amount) = request::wanted()?;
+        Self::open(&folder, amount).ok()
     }
 
     /// This writer, if it writes more than the events of calls. For events whose fields cost system calls.
@@ -173,8 +177,13 @@ impl TraceWriter {
 
     /// Writes an event that only [`Amount::All`] has.
     fn detail(&self, text: fmt::Arguments<'_>) {
-        if let Some(writer) = self.of_details() {
-            writer.write(text);
+        self.of_figures(false, text);
+    }
+
+    /// Writes an event that [`Amount::Figures`] has, too, if it is among those that matter to figures.
+    fn of_figures(&self, matters: bool, text: fmt::Arguments<'_>) {
+        if self.amount == Amount::All || self.amount == Amount::Figures && matters {
+            self.write(text);
         }
     }
 
@@ -262,14 +271,16 @@ impl TraceWriter {
 
     #[cold]
     pub(super) fn command(&self, word: u32) {
-        self.detail(format_args!("binder_command: cmd={word:#x} {}", CommandWord(word)));
+        let is_call = matches!(word, bc::TRANSACTION | bc::TRANSACTION_SG);
+        self.of_figures(is_call, format_args!("binder_command: cmd={word:#x} {}", CommandWord(word)));
     }
 
     #[cold]
     pub(super) fn returned(&self, word: u32) {
         // The kernel's event names only the number.
         let name = ReturnWord(if word == br::TRANSACTION_SEC_CTX { br::TRANSACTION } else { word });
-        self.detail(format_args!("binder_return: cmd={word:#x} {name}"));
+        let is_failure = matches!(word, br::FAILED_REPLY | br::DEAD_REPLY | br::FROZEN_REPLY);
+        self.of_figures(is_failure, format_args!("binder_return: cmd={word:#x} {name}"));
     }
 
     #[cold]
@@ -308,10 +319,13 @@ impl TraceWriter {
             Fate::Failed => "failed_buffer_release",
         };
         let BufferSizes { number, data, offsets, extra } = buffer;
-        self.detail(format_args!(
-            "binder_transaction_{name}: transaction={number} data_size={data} offsets_size={offsets} \
-             extra_buffers_size={extra}"
-        ));
+        self.of_figures(
+            !matches!(fate, Fate::Released),
+            format_args!(
+                "binder_transaction_{name}: transaction={number} data_size={data} offsets_size={offsets} \
+                 extra_buffers_size={extra}"
+            ),
+        );
     }
 
     /// Writes the event of a priority change, unless nothing changed. Ask [`Self::of_details`] before looking up priorities.
@@ -364,6 +378,30 @@ mod tests {
     #[test]
     fn a_writer_of_calls_alone_wants_no_details() {
         assert!(writer(Amount::CallsOnly).of_details().is_none() && marks().of_details().is_some());
+    }
+
+    #[test]
+    fn figures_have_the_events_of_calls_buffers_and_failures_alone() {
+        let own = sys::private_folder::PrivateFolder::new("amount").expect("a folder");
+        let place = own.path().join(MARKER);
+        File::create(&place).expect("a marker");
+        let marks = TraceWriter::open(own.path(), Amount::Figures).expect("a marker");
+        let buffer = BufferSizes { number: 7, data: 4, offsets: 0, extra: 0 };
+        marks.ioctl(1);
+        marks.command(bc::FREE_BUFFER);
+        marks.command(bc::TRANSACTION_SG);
+        marks.received(7);
+        marks.buffer(Fate::Taken, buffer);
+        marks.keep(1, buffer);
+        marks.release(1);
+        marks.returned(br::REPLY);
+        marks.returned(br::DEAD_REPLY);
+        marks.done("ioctl", 0);
+        let text = std::fs::read_to_string(place).expect("marks");
+        let names: Vec<&str> =
+            text.split("binder_").skip(1).filter_map(|mark| mark.split(':').next()).collect();
+        assert_eq!(names, ["command", "transaction_received", "transaction_alloc_buf", "return"]);
+        assert!(text.contains("BC_TRANSACTION_SG") && text.contains("BR_DEAD_REPLY"), "{text}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use embedded::trace_events;
+use embedded::trace_events::{self, Amount};
 use serde::{Deserialize, Serialize};
 use sys::folder::Folder;
 
@@ -174,7 +174,7 @@ impl Changes {
     pub fn announce(&mut self, buffer: &Buffer, path: &Path) -> Result<(), TraceError> {
         self.announced = true;
         self.save(path)?;
-        trace_events::announce(buffer.folder())
+        trace_events::announce(buffer.folder(), Amount::All)
             .map_err(|error| io::Error::other(error.to_string()))
             .map_err(TraceError::refused("telling the embedded driver's processes of this recording"))
     }

@@ -23,7 +23,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use ftrace::categories::{self, Category};
-use ftrace::record::live::LiveRecorder;
+use ftrace::record::live::{Amount, LiveRecorder};
 use ftrace::tracefs::{TraceError, divided_kb};
 use trace::event::{Event, Names};
 use trace::file::Container;
@@ -53,24 +53,26 @@ pub struct Settings {
     pub buffer_kb: Option<u64>,
     /// Bytes of the newest pages that [`Stream::save`] can write; 0 keeps none.
     pub keep_bytes: usize,
+    /// Whether transactions are divided by cause, for which the embedded driver writes all of its events.
+    pub causes: bool,
 }
 
 impl Settings {
-    /// The binder driver's events alone, of which nothing is kept: what the figures of calls need.
+    /// The binder driver's events of calls alone, of which nothing is kept: what figures need. Transactions have no segments.
     #[must_use]
     pub fn of_calls() -> Self {
-        Self::of(&["binder_driver"])
+        Self::of(&["binder_driver"], false)
     }
 
     /// The events that also tell why a call took its time, of which nothing is kept.
     #[must_use]
     pub fn with_causes() -> Self {
-        Self::of(&["binder_driver", "sched", "irq"])
+        Self::of(&["binder_driver", "sched", "irq"], true)
     }
 
-    fn of(names: &[&str]) -> Self {
+    fn of(names: &[&str], causes: bool) -> Self {
         let categories = names.iter().filter_map(|name| categories::named(name)).collect();
-        Self { categories, buffer_kb: None, keep_bytes: 0 }
+        Self { categories, buffer_kb: None, keep_bytes: 0, causes }
     }
 }
 
@@ -124,14 +126,15 @@ impl Stream {
     pub fn start(settings: &Settings) -> Result<Self, TraceError> {
         // A CPU that this process may not use has a buffer, too.
         let size_kb = |cpus| settings.buffer_kb.unwrap_or_else(|| divided_kb(ALL_KB, cpus, CPU_KB));
-        let recorder = LiveRecorder::start(&settings.categories, size_kb)?;
+        let of_embedded = if settings.causes { Amount::All } else { Amount::Figures };
+        let recorder = LiveRecorder::start(&settings.categories, size_kb, of_embedded)?;
         let unread = |error: String| TraceError::Usage(format!("the formats of events: {error}"));
         let formats = recorder.formats().map_err(|error| unread(error.to_string()))?;
         let file = Container::open(Cursor::new(formats)).map_err(|error| unread(error.to_string()))?;
         Ok(Self {
             recorder,
             reader: LiveReader::behind(RawReader::new(file)),
-            model: Model::bounded(STEPS),
+            model: if settings.causes { Model::bounded(STEPS) } else { Model::of_calls(STEPS) },
             kept: Kept::new(settings.keep_bytes),
         })
     }

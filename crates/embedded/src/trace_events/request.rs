@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::MARKER;
+use super::{Amount, MARKER};
 use crate::directory;
 use driver::error::OpenError;
 
@@ -25,13 +25,16 @@ const FILE: &str = "tracing";
 /// Longest path that is accepted.
 const LONGEST: u64 = 4096;
 
-/// Makes every process of this user that opens an embedded context, in any directory, write marks into this tracefs
-/// directory, until [`withdraw`].
+/// End of an announcement that asks for [`Amount::Figures`]; no path has a NUL.
+const FIGURES: &[u8] = b"\0figures";
+
+/// Makes every process of this user that opens an embedded context, in any directory, write these marks into this tracefs
+/// directory, until [`withdraw`]. [`Amount::CallsOnly`] cannot be announced, and means [`Amount::Figures`].
 ///
 /// # Errors
 /// The directory accepts no marks, or the user's directory cannot be used.
-pub fn announce(folder: &Path) -> Result<(), OpenError> {
-    announce_in(&directory::of_user(), folder)
+pub fn announce(folder: &Path, amount: Amount) -> Result<(), OpenError> {
+    announce_in(&directory::of_user(), folder, amount)
 }
 
 fn os(path: &Path, call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
@@ -39,16 +42,16 @@ fn os(path: &Path, call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
     move |source| OpenError::Os { path, call, source }
 }
 
-fn announce_in(place: &Path, folder: &Path) -> Result<(), OpenError> {
+fn announce_in(place: &Path, folder: &Path, amount: Amount) -> Result<(), OpenError> {
     let marker = folder.join(MARKER);
     File::options().write(true).open(&marker).map_err(os(&marker, "opening the marker of a trace"))?;
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent).map_err(os(parent, "making the directory for the announcement"))?;
     }
     let there = directory::ensure(place)?;
-    there
-        .replace_file(OsStr::new(FILE), folder.as_os_str().as_bytes(), 0o600)
-        .map_err(os(&place.join(FILE), "announcing a trace"))
+    let end = if amount == Amount::All { &[][..] } else { FIGURES };
+    let text = [folder.as_os_str().as_bytes(), end].concat();
+    there.replace_file(OsStr::new(FILE), &text, 0o600).map_err(os(&place.join(FILE), "announcing a trace"))
 }
 
 /// Withdraws an announcement. Processes that have opened a context keep writing marks, which are lost once tracing
@@ -67,11 +70,16 @@ pub fn withdraw() -> io::Result<()> {
 /// The tracefs directory for a process that opens a context now, if any.
 #[must_use]
 pub fn requested() -> Option<PathBuf> {
+    wanted().map(|(folder, _)| folder)
+}
+
+/// Tracefs directory that is requested, and which marks are wanted.
+pub(super) fn wanted() -> Option<(PathBuf, Amount)> {
     if let Some(folder) = marks() {
-        return Some(folder);
+        return Some((folder, Amount::All));
     }
     match std::env::var_os(TRACING) {
-        Some(folder) => (!folder.is_empty()).then(|| folder.into()),
+        Some(folder) => (!folder.is_empty()).then(|| (folder.into(), Amount::All)),
         None => announced_in(&directory::of_user()),
     }
 }
@@ -83,7 +91,7 @@ pub fn marks() -> Option<PathBuf> {
 }
 
 /// The announced directory, if the file belongs to this user alone and the directory still exists.
-fn announced_in(place: &Path) -> Option<PathBuf> {
+fn announced_in(place: &Path) -> Option<(PathBuf, Amount)> {
     let place = directory::opened(place).ok()??;
     let file = place.read_file(OsStr::new(FILE)).ok()?;
     let found = file.metadata().ok()?;
@@ -92,9 +100,14 @@ fn announced_in(place: &Path) -> Option<PathBuf> {
     }
     let mut folder = Vec::new();
     file.take(LONGEST).read_to_end(&mut folder).ok()?;
+    let (end, amount) = match folder.ends_with(FIGURES) {
+        true => (folder.len() - FIGURES.len(), Amount::Figures),
+        false => (folder.len(), Amount::All),
+    };
+    folder.truncate(end);
     let folder = PathBuf::from(OsString::from_vec(folder));
     // The announcement may be left over from a trace whose instance was removed.
-    (folder.is_absolute() && folder.join(MARKER).is_file()).then_some(folder)
+    (folder.is_absolute() && folder.join(MARKER).is_file()).then_some((folder, amount))
 }
 
 #[cfg(test)]
@@ -113,11 +126,13 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("one's own");
         };
         assert_eq!(announced_in(&place), None, "nothing announced");
-        let refused = announce_in(&place, &folder).expect_err("no marker there");
+        let refused = announce_in(&place, &folder, Amount::All).expect_err("no marker there");
         assert!(refused.to_string().contains("opening the marker of a trace"), "{refused}");
         fs::write(folder.join(MARKER), "").expect("a marker");
-        announce_in(&place, &folder).expect("a marker and a directory");
-        assert_eq!(announced_in(&place), Some(folder.clone()));
+        for amount in [Amount::Figures, Amount::All] {
+            announce_in(&place, &folder, amount).expect("a marker and a directory");
+            assert_eq!(announced_in(&place), Some((folder.clone(), amount)));
+        }
         fs::remove_file(folder.join(MARKER)).expect("there");
         assert_eq!(announced_in(&place), None, "no marker there any more: it is over");
         fs::write(folder.join(MARKER), "").expect("a marker");

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+pub use embedded::trace_events::Amount;
 use sys::draft::Draft;
 use trace::file::{Head, TracefsText, Writer};
 
@@ -32,8 +33,8 @@ pub struct LiveRecorder {
 
 impl LiveRecorder {
     /// Starts to record these categories. `size_kb` takes the number of CPUs with a buffer and returns the size of each, in KB.
-    /// Processes of this user that open the
-    /// embedded driver from now on write their events into it, unless another recorder asked for them before.
+    /// Processes of this user that open the embedded driver from now on write `of_embedded` of their events into it, unless
+    /// another recorder asked for them before.
     ///
     /// # Errors
     /// [`TraceError::Missing`], [`TraceError::Denied`]: tracing is not available. [`TraceError::Usage`]: the buffers are too
@@ -41,6 +42,7 @@ impl LiveRecorder {
     pub fn start(
         categories: &[&'static Category],
         size_kb: impl FnOnce(usize) -> u64,
+        of_embedded: Amount,
     ) -> Result<Self, TraceError> {
         let tracefs = Tracefs::find()?;
         let cpus = tracefs.global().cpus()?;
@@ -59,7 +61,7 @@ impl LiveRecorder {
             (buffer_kb * 1024).div_ceil((page_bytes * super::pages::BATCH) as u64) as usize + 1;
         buffer.write("tracing_on", "1")?;
         let wanted = categories.iter().any(|category| category.is_of_binder());
-        let announced = wanted && announce(buffer, &mut notes);
+        let announced = wanted && announce(buffer, of_embedded, &mut notes);
         Ok(Self {
             tracefs,
             instance: Some(instance),
@@ -223,7 +225,7 @@ impl Drop for LiveRecorder {
 }
 
 /// Asks processes of the embedded driver for their events; returns whether nobody else had, and adds to the notes why not.
-fn announce(buffer: &Buffer, notes: &mut Vec<String>) -> bool {
+fn announce(buffer: &Buffer, amount: Amount, notes: &mut Vec<String>) -> bool {
     if let Some(folder) = embedded::trace_events::requested() {
         notes.push(format!(
             "another recorder asked for the embedded driver's events, in {}; they are not seen here",
@@ -231,7 +233,7 @@ fn announce(buffer: &Buffer, notes: &mut Vec<String>) -> bool {
         ));
         return false;
     }
-    let asked = embedded::trace_events::announce(buffer.folder());
+    let asked = embedded::trace_events::announce(buffer.folder(), amount);
     notes.extend(
         asked.as_ref().err().map(|error| format!("the embedded driver's events are not seen: {error}")),
     );
