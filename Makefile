@@ -125,11 +125,12 @@ record-counts:
 	@tools/install-deps test
 	BINDERPERF_RECORD_COUNTS=1 cargo test -p steps --test instructions --profile small as_recorded
 
-# Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time. Then
+# Cost of the runtime over raw ioctls and over a pipe, and of `top` and of recording, in guest instructions: the same every time. Then
 # the embedded driver beside this machine's floor, what serialisation costs alone, and whether known delays
 # are found, with the targets; first whether known causes are named in recordings, and a broker under siege.
 bench: small alone siege
 	$(SMALL) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
+	$(SMALL) vm --icount -- trace overhead --driver kernel -i 20000 --rounds 1
 	cargo bench -p bench --profile small
 	$(SMALL) throughput compare-flavours --driver embedded
 

@@ -9,7 +9,7 @@ use crate::cli::choice;
 use crate::cli::driver::DRIVERS;
 use crate::cli::{CommandResult, Failure, exit, say};
 
-/// Say what recording costs a 4 B round trip: nothing, binder's events and the usual categories recorded in turns
+/// Say what recording costs a 4 B round trip: with nothing recorded, with top, binder's events and the usual categories in turns
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OverheadArgs {
     /// Round trips of each in each round
@@ -25,7 +25,7 @@ pub(crate) struct OverheadArgs {
     driver: Driver,
 }
 
-const HEAD: &str = "recorded                4 B round trip   ratio\n";
+const HEAD: &str = "recorded                4 B round trip   ratio  top's own CPU time\n";
 
 /// Measures and prints a row for each way.
 pub(super) fn run(args: &OverheadArgs) -> CommandResult {
@@ -41,5 +41,6 @@ pub(super) fn run(args: &OverheadArgs) -> CommandResult {
 }
 
 fn row(found: &ModeCost) -> String {
-    format!("{:<22} {:>12.2} us  {:>6.2}\n", found.way.name(), found.median / 1000.0, found.ratio)
+    let own = found.own_ns.map(|ns| format!("  {:.2} us a call", ns / 1000.0)).unwrap_or_default();
+    format!("{:<22} {:>12.2} us  {:>6.2}{own}\n", found.way.name(), found.median / 1000.0, found.ratio)
 }

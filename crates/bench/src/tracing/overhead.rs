@@ -1,9 +1,10 @@
-//! Overhead of recording per call: the same round trips without and with it, alternately.
+//! Overhead of recording, and of `top`, per call: the same round trips without and with it, alternately.
 //! Not here: the round trips (`crate::run`), recording (`record`).
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ const STEP: Duration = Duration::from_millis(10);
 pub enum RecordingMode {
     /// No events.
     Without,
+    /// Those that `top` reads meanwhile.
+    Top,
     /// Binder's events alone.
     Binder,
     /// The defaults of `trace record`.
@@ -31,13 +34,14 @@ pub enum RecordingMode {
 
 impl RecordingMode {
     /// All modes, in the order of a round.
-    pub const ALL: [Self; 3] = [Self::Without, Self::Binder, Self::Usual];
+    pub const ALL: [Self; 4] = [Self::Without, Self::Top, Self::Binder, Self::Usual];
 
     /// Describes what is recorded.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Without => "nothing",
+            Self::Top => "top",
             Self::Binder => "binder_driver",
             Self::Usual => "the usual categories",
         }
@@ -46,7 +50,7 @@ impl RecordingMode {
     /// Categories to record; `None` for no recording.
     fn categories(self) -> Option<Vec<&'static Category>> {
         match self {
-            Self::Without => None,
+            Self::Without | Self::Top => None,
             Self::Binder => Some(categories::named("binder_driver").into_iter().collect()),
             Self::Usual => Some(usual_categories()),
         }
@@ -73,6 +77,17 @@ pub struct ModeCost {
     pub median: f64,
     /// Median over rounds of the ratio to the same round without recording.
     pub ratio: f64,
+    /// Median over rounds of the CPU time that `top` itself takes for a call, in ns.
+    pub own_ns: Option<f64>,
+}
+
+/// Cost of one mode in one round.
+#[derive(Clone, Copy, Debug)]
+struct Once {
+    /// Median duration of a round trip, in clock units.
+    median: f64,
+    /// CPU time of `top` itself for a call, in ns.
+    own_ns: Option<f64>,
 }
 
 /// Result of the measurement.
@@ -114,19 +129,24 @@ fn in_rounds(options: &OverheadOptions, folder: &Path) -> Result<OverheadResult,
 }
 
 /// Computes the figures from rounds, each with the medians of all modes.
-fn figures(rounds: &[Vec<f64>]) -> Vec<ModeCost> {
+fn figures(rounds: &[Vec<Once>]) -> Vec<ModeCost> {
     let found = RecordingMode::ALL.into_iter().enumerate().filter_map(|(place, way)| {
-        let medians: Vec<f64> = rounds.iter().filter_map(|round| round.get(place).copied()).collect();
-        let ratios: Vec<f64> =
-            rounds.iter().filter_map(|round| Some(round.get(place)? / round.first()?)).collect();
-        let [median, ratio] = [&medians, &ratios].map(|list| record::stats::median(list));
-        Some(ModeCost { way, median: median?, ratio: ratio? })
+        let of = |figure: &dyn Fn(&[Once], Once) -> Option<f64>| {
+            let all: Vec<f64> = rounds.iter().filter_map(|round| figure(round, *round.get(place)?)).collect();
+            record::stats::median(&all)
+        };
+        Some(ModeCost {
+            way,
+            median: of(&|_, once| Some(once.median))?,
+            ratio: of(&|round, once| Some(once.median / round.first()?.median))?,
+            own_ns: of(&|_, once| once.own_ns),
+        })
     });
     found.collect()
 }
 
-/// Returns the median of a round trip.
-fn once(options: &OverheadOptions, way: RecordingMode, folder: &Path) -> Result<f64, CheckError> {
+/// Measures a mode.
+fn once(options: &OverheadOptions, way: RecordingMode, folder: &Path) -> Result<Once, CheckError> {
     let document = folder.join("run.json");
     let words = [
         "throughput".to_owned(),
@@ -136,11 +156,17 @@ fn once(options: &OverheadOptions, way: RecordingMode, folder: &Path) -> Result<
         format!("--driver={}", options.driver),
         format!("--record={}", document.display()),
     ];
+    let mut own_ns = None;
     match way.categories() {
-        None => run_own(&words)?,
         Some(categories) => {
             record_own(words.to_vec(), categories, BUFFER_KB, folder.join("run.trace"), false)?;
         }
+        None if way == RecordingMode::Top => {
+            let top = RunningTop::start()?;
+            run_own(&words)?;
+            own_ns = top.end()?;
+        }
+        None => run_own(&words)?,
     }
     let failed = |why: String| CheckError::Unready(format!("binderperf {}: {why}", words.join(" ")));
     let run = read_record(&document).map_err(failed)?;
@@ -150,16 +176,61 @@ fn once(options: &OverheadOptions, way: RecordingMode, folder: &Path) -> Result<
         Outcome::Measured(numbers) => numbers.samples.percentile(50.0),
         _ => None,
     });
-    median.map(|median| median as f64).ok_or_else(|| failed("it measured nothing".to_owned()))
+    let median = median.ok_or_else(|| failed("it measured nothing".to_owned()))? as f64;
+    Ok(Once { median, own_ns })
 }
 
-/// Runs a copy of this program without recording, until it ends; a signal ends it sooner.
-fn run_own(words: &[String]) -> Result<(), CheckError> {
+/// Returns a command of this program with these arguments, which ends with it.
+fn own(words: &[String]) -> Result<Command, CheckError> {
     let program = std::env::current_exe().map_err(|error| unready("finding this program's file", &error))?;
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     sys::child::die_with_parent(&mut command);
-    let mut child = command.spawn().map_err(|error| unready("starting a run", &error))?;
+    Ok(command)
+}
+
+/// A `top` that looks at all calls.
+struct RunningTop {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl RunningTop {
+    /// Starts it, and waits until it looks: it has shown an interval.
+    fn start() -> Result<Self, CheckError> {
+        let words = "top --batch --format json --interval 0.5 --max-overhead 100".split(' ');
+        let mut command = own(&words.map(str::to_owned).collect::<Vec<_>>())?;
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().map_err(|error| unready("starting top", &error))?;
+        let none = || CheckError::Unready("top has no output".to_owned());
+        let mut top = Self { lines: BufReader::new(child.stdout.take().ok_or_else(none)?), child };
+        match top.lines.read_line(&mut String::new()) {
+            Ok(0) => Err(CheckError::Unready("top cannot look at calls here".to_owned())),
+            Ok(_) => Ok(top),
+            Err(error) => Err(unready("reading what top shows", &error)),
+        }
+    }
+
+    /// Ends it, and returns its CPU time for each call that it counted, in ns; `None` if there was no call.
+    fn end(mut self) -> Result<Option<f64>, CheckError> {
+        sys::child::ask_to_end(&mut self.child).map_err(|error| unready("ending top", &error))?;
+        let (mut own_ns, mut calls) = (0.0, 0.0);
+        for line in self.lines.lines() {
+            let line = line.map_err(|error| unready("reading what top shows", &error))?;
+            let line: serde_json::Value =
+                serde_json::from_str(&line).map_err(|error| CheckError::Unready(error.to_string()))?;
+            let figure = |name: &str| line[name].as_f64().unwrap_or(0.0);
+            own_ns += figure("own_cpu") * figure("span_s") * 1e9;
+            calls += figure("calls");
+        }
+        self.child.wait().map_err(|error| unready("waiting for top", &error))?;
+        Ok((calls > 0.0).then(|| own_ns / calls))
+    }
+}
+
+/// Runs a copy of this program without recording, until it ends; a signal ends it sooner.
+fn run_own(words: &[String]) -> Result<(), CheckError> {
+    let mut child = own(words)?.spawn().map_err(|error| unready("starting a run", &error))?;
     let waiting = |error| unready("waiting for a run", &error);
     let mut asked = false;
     while child.try_wait().map_err(waiting)?.is_none() {
@@ -178,9 +249,12 @@ mod tests {
 
     #[test]
     fn figures_are_medians_of_rounds_and_of_each_rounds_ratio() {
-        let rounds = [vec![10.0, 30.0, 40.0], vec![20.0, 30.0, 60.0], vec![10.0, 50.0, 40.0]];
-        let found: Vec<(f64, f64)> = figures(&rounds).iter().map(|way| (way.median, way.ratio)).collect();
-        assert_eq!(found, [(10.0, 1.0), (30.0, 3.0), (40.0, 4.0)]);
+        let rounds = [[10.0, 30.0, 40.0], [20.0, 30.0, 60.0], [10.0, 50.0, 40.0]];
+        let rounds = rounds.map(|round| {
+            round.map(|median| Once { median, own_ns: (median > 30.0).then_some(median * 2.0) }).to_vec()
+        });
+        let found: Vec<_> = figures(&rounds).iter().map(|way| (way.median, way.ratio, way.own_ns)).collect();
+        assert_eq!(found, [(10.0, 1.0, None), (30.0, 3.0, Some(100.0)), (40.0, 4.0, Some(80.0))]);
         assert!(figures(&[]).is_empty(), "stopped in the first round");
     }
 }
