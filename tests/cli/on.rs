@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use needs::need;
+
 use crate::support::{
-    BINARY, Called, Folder, call, command, contents, end, read, signal, start, wait_until, words,
+    BINARY, Called, Folder, call, command, contents, end, read, signal, start, tracing_switch, wait_until,
+    words,
 };
 
 /// A quick test with few words.
@@ -146,6 +149,14 @@ fn a_test_on_another_machine_leaves_its_record_here_and_nothing_there() {
     server.call("conformance --filter no/such").ended(2).complained("no item has");
     server.call("throughput binder --benchmark_filter=no_such").ended(2).complained("Failed to match any");
     assert_eq!(server.left(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn top_prints_the_intervals_of_another_machine() {
+    drop(need!(tracing_switch()));
+    let server = Server::start("on-top");
+    let called = server.call("top --interval 0.2 -n 2 --format json --driver embedded").ended(0);
+    assert_eq!(called.stdout.matches("\"span_s\"").count(), 2, "{called}");
 }
 
 #[test]

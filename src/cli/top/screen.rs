@@ -16,14 +16,14 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
+use ratatui::widgets::{Paragraph, Wrap};
 use sys::epoll::Epoll;
 
 use super::text::{cells, title};
 use super::view::{Asked, View, finding, headline, opened_by, slowest, without_own};
 use super::{CommandResult, Failure, PAUSE, exit, stopped};
 
-const KEYS: &str = "1-4 what  s sort  / filter  Enter process  Esc back  p pause  w write  q end";
+const KEYS: &str = "q end  1-4 what  s sort  / filter  Enter process  Esc back  p pause  w write";
 
 /// Shows the view until a key, a signal or the terminal's end.
 pub(super) fn run(session: &mut Session<'_>, view: View, count: Option<NonZeroU64>) -> CommandResult {
@@ -149,8 +149,10 @@ fn saved(session: &Session<'_>) -> String {
 /// Draws a snapshot.
 fn draw(frame: &mut Frame<'_>, snapshot: Option<&Snapshot>, view: &View, message: &str) {
     let notes = snapshot.map_or(0, |snapshot| snapshot.notes.len().min(3)) as u16;
+    let headline = snapshot.map(|snapshot| headline(snapshot, view)).unwrap_or_default();
+    let is_cut = headline.chars().count() > usize::from(frame.area().width);
     let parts = Layout::vertical([
-        Constraint::Length(1),
+        Constraint::Length(if is_cut { 2 } else { 1 }),
         Constraint::Min(1),
         Constraint::Length(notes),
         Constraint::Length(1),
@@ -162,7 +164,8 @@ fn draw(frame: &mut Frame<'_>, snapshot: Option<&Snapshot>, view: &View, message
         frame.render_widget(Paragraph::new(KEYS), keys);
         return;
     };
-    frame.render_widget(Paragraph::new(headline(snapshot, view)).style(Modifier::BOLD), head);
+    let headline = Paragraph::new(headline).wrap(Wrap { trim: true });
+    frame.render_widget(headline.style(Modifier::BOLD), head);
     let lines = match view.process {
         Some(process) => of_process(snapshot, view, process, middle),
         None => of_rows(&view.rows(snapshot), view, middle),
@@ -252,6 +255,10 @@ mod tests {
         }
         let narrow = drawn(40, &view);
         assert!(narrow.contains("beta") && narrow.contains("P99") && !narrow.contains("BUFFERS"), "{narrow}");
+        assert!(
+            narrow.contains("% of a CPU") && narrow.contains("q end"),
+            "the cost, and the way out: {narrow}"
+        );
         for width in [1, 5, 12, 20] {
             drawn(width, &view);
         }
