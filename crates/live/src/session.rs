@@ -1,6 +1,7 @@
 //! A view of what happens now, interval by interval: events, the driver's state, the view's own cost.
 //! Not here: showing it, reading the driver's state.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -190,9 +191,10 @@ impl<'l> Session<'l> {
             notes.push(format!("latencies, bytes, threads, methods and pairs are blank, and calls are counted by the driver: {why}"));
         }
         let span = self.span_begin.elapsed();
+        let (looked, findings): (Option<Vec<Load>>, _) =
+            looked.map(|looked| (looked.loads, looked.findings)).unzip();
         let open: Option<Vec<OpenTransaction>> =
-            self.stream.as_ref().map(|stream| stream.open_calls().collect());
-        let (looked, findings) = looked.map(|looked| (looked.loads, looked.findings)).unzip();
+            self.stream.as_ref().map(|stream| of_living(stream.open_calls(), looked.as_deref()));
         let state = State {
             loads: looked.as_deref(),
             before: self.before.as_deref(),
@@ -291,6 +293,15 @@ impl<'l> Session<'l> {
     }
 }
 
+/// Calls that somebody waits for, and oneway calls: a caller is there by the driver's state or by `/proc`, and of one that was
+/// killed in a call the trace shows no end.
+fn of_living(open: impl Iterator<Item = OpenTransaction>, loads: Option<&[Load]>) -> Vec<OpenTransaction> {
+    let mut lives: HashMap<i32, bool> = loads.unwrap_or(&[]).iter().map(|load| (load.pid, true)).collect();
+    let mut is_there =
+        |pid: i32| *lives.entry(pid).or_insert_with(|| Path::new("/proc").join(pid.to_string()).exists());
+    open.filter(|call| call.oneway || call.client_tgid.is_none_or(&mut is_there)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -299,6 +310,31 @@ mod tests {
     use trace::event::{Event, Kind};
 
     use super::*;
+
+    #[test]
+    fn calls_of_processes_that_are_gone_are_left_out() {
+        let own = std::process::id().cast_signed();
+        let call = |client_tgid| OpenTransaction {
+            debug_id: 1,
+            node: 1,
+            code: 1,
+            oneway: false,
+            client: 1,
+            client_tgid,
+            to_proc: 1,
+            server: None,
+            begin: 0,
+            received: None,
+            doubtful: false,
+        };
+        let calls = || [Some(own), Some(-7), Some(-8), None].map(call).into_iter();
+        let of = |loads: Option<&[Load]>| -> Vec<_> {
+            of_living(calls(), loads).iter().map(|call| call.client_tgid).collect()
+        };
+        assert_eq!(of(None), [Some(own), None]);
+        let load = Load { pid: -8, ..Load::default() };
+        assert_eq!(of(Some(&[load])), [Some(own), Some(-8), None]);
+    }
 
     #[test]
     fn events_from_before_the_end_of_tracing_can_be_written_after_it() {
