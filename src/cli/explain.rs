@@ -327,7 +327,7 @@ fn watch(args: &ExplainArgs, pause: Duration, source: Option<&DriverSource>) -> 
                 if reports.news().lost {
                     note(format_args!("note: {LOST_REPORTS}\n"));
                 }
-                reports.text()
+                reports.newest(usize::MAX)
             }
             Err(_) => String::new(),
         };

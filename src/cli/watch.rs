@@ -57,7 +57,7 @@ pub(crate) struct WatchArgs {
     #[arg(help_heading = "Then", long, value_name = "ACTION", value_parser = str::parse::<Action>)]
     then: Vec<Action>,
 
-    /// Most catches of an hour; further ones are counted
+    /// Most catches of an hour, and half of them of one kind; further ones are counted
     #[arg(help_heading = "Then", long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=3600))]
     most: u32,
 
@@ -250,7 +250,7 @@ impl<'a> Watcher<'a> {
             let now = Instant::now();
             // The first late call is caught while its events are there.
             let begins_late = self.heard.late.is_some() && !self.known.holds(DEADLINE);
-            if now >= next || begins_late && self.catches.has_room(now) {
+            if now >= next || begins_late && self.catches.has_room(now, DEADLINE) {
                 if self.look(now)? {
                     return Ok("the action `stop` ended the watch".to_owned());
                 }
@@ -264,12 +264,12 @@ impl<'a> Watcher<'a> {
     fn look(&mut self, now: Instant) -> Result<bool, Failure> {
         let late = self.heard.late.take().map(|(_, said)| trigger(DEADLINE, DEADLINE, said, false));
         let mut holding: Vec<Trigger> = late.into_iter().collect();
-        self.read_log(&mut holding);
+        let messages = self.read_log(&mut holding);
         self.look_at_targets();
         let ended = std::mem::take(&mut self.heard.ended);
         let ended = self.stream.is_some().then_some(ended);
-        let reports = std::mem::take(&mut self.heard.reports);
-        let reports = self.reports.is_ok().then_some(reports);
+        let count = std::mem::take(&mut self.heard.reports);
+        let reports = self.reports.is_ok().then_some(count);
         let seen = match Here::read(&self.args.whose, &OF_LOOK) {
             Ok(here) => {
                 if self.absent.take().is_some() {
@@ -286,8 +286,10 @@ impl<'a> Watcher<'a> {
         };
         let mut explainer = Explainer::new();
         seen.iter().for_each(|here| here.add_to(&mut explainer, ""));
-        lines(&mut explainer, "/dev/kmsg", &log_text(&self.messages));
-        lines(&mut explainer, "netlink", &self.report_text());
+        // What happened is new once: only what came since the last look is judged.
+        let older = self.messages.len().saturating_sub(messages);
+        lines(&mut explainer, "/dev/kmsg", &log_text(self.messages.iter().skip(older)));
+        lines(&mut explainer, "netlink", &self.report_text(count as usize));
         name_processes(&mut explainer, &Root::of_this_machine());
         let span = self.looked.map_or(Duration::ZERO, |then| now - then);
         let loads = seen.as_ref().map(|_| explainer.loads());
@@ -318,12 +320,15 @@ impl<'a> Watcher<'a> {
         self.absent = Some(why);
     }
 
-    /// Takes the kernel's new messages.
-    fn read_log(&mut self, holding: &mut Vec<Trigger>) {
+    /// Takes the kernel's new messages; returns their number.
+    fn read_log(&mut self, holding: &mut Vec<Trigger>) -> usize {
         let news = match self.log.as_mut().map(klog::Watch::news) {
             Some(Ok(news)) => news,
-            Some(Err(why)) => return self.say_gap(why.to_string()),
-            None => return,
+            Some(Err(why)) => {
+                self.say_gap(why.to_string());
+                return 0;
+            }
+            None => return 0,
         };
         if news.lost {
             self.say_gap(
@@ -334,9 +339,11 @@ impl<'a> Watcher<'a> {
         holding.extend(alarm.map(|message| {
             trigger("kernel", "kernel", format!("the kernel complained: {}", message.text), false)
         }));
+        let count = news.complaints.len();
         self.messages.extend(news.complaints);
         let much = self.messages.len().saturating_sub(MOST_MESSAGES);
         self.messages.drain(..much);
+        count
     }
 
     /// Takes the driver's new reports: the kernel keeps few.
@@ -348,9 +355,9 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// The driver's newest reports.
-    fn report_text(&self) -> String {
-        self.reports.as_ref().map(Reports::text).unwrap_or_default()
+    /// This many of the driver's newest reports.
+    fn report_text(&self, count: usize) -> String {
+        self.reports.as_ref().map(|reports| reports.newest(count)).unwrap_or_default()
     }
 
     /// Notes the first gap in the kernel's log and the driver's reports; each report has it.
@@ -408,7 +415,7 @@ impl<'a> Watcher<'a> {
         if before == 0 && self.catches.left_out() > 0 {
             self.line.show("");
             note(format_args!(
-                "--most {} within an hour is reached: until some are older, further catches are only counted\n",
+                "the catches of an hour are used up (--most {}, half of them for one kind): further ones are only counted\n",
                 self.args.most
             ));
         }
@@ -430,7 +437,7 @@ impl<'a> Watcher<'a> {
     fn catch(&mut self, triggers: &[Trigger]) -> Result<bool, Failure> {
         let said: Vec<String> = triggers.iter().take(MOST_SAID).map(|trigger| trigger.said.clone()).collect();
         let what = said.join("; ");
-        let (log, reports) = (log_text(&self.messages), self.report_text());
+        let (log, reports) = (log_text(&self.messages), self.report_text(usize::MAX));
         let contents = Contents {
             word: &triggers[0].word,
             triggers: &said,

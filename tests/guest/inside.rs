@@ -9,4 +9,5 @@ mod state;
 mod throughput;
 mod top;
 mod trace;
+mod watch;
 mod workers;

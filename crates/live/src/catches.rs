@@ -22,7 +22,8 @@ pub struct Catches {
     folder: PathBuf,
     most_per_hour: usize,
     keep_bytes: u64,
-    times: VecDeque<Instant>,
+    /// Time and trigger of each catch of the last hour.
+    times: VecDeque<(Instant, String)>,
     left_out: u64,
 }
 
@@ -33,21 +34,24 @@ impl Catches {
         Self { folder: folder.to_owned(), most_per_hour, keep_bytes, times: VecDeque::new(), left_out: 0 }
     }
 
-    /// True if there may be one more catch now.
-    pub fn has_room(&mut self, now: Instant) -> bool {
+    /// True if there may be one more catch now. Triggers with one word get half of an hour's catches, so that a frequent fault
+    /// leaves room for a rare one.
+    pub fn has_room(&mut self, now: Instant, word: &str) -> bool {
         let is_past = |time: &Instant| now.saturating_duration_since(*time) >= HOUR;
-        while self.times.front().is_some_and(is_past) {
+        while self.times.front().is_some_and(|(time, _)| is_past(time)) {
             self.times.pop_front();
         }
-        self.times.len() < self.most_per_hour
+        let alike = self.times.iter().filter(|(_, other)| other == word).count();
+        self.times.len() < self.most_per_hour && alike < self.most_per_hour.div_ceil(2)
     }
 
-    /// [`Self::has_room`] for a catch that is made if so; otherwise it is counted.
-    pub fn admits(&mut self, now: Instant) -> bool {
-        let admits = self.has_room(now);
-        match admits {
-            true => self.times.push_back(now),
-            false => self.left_out += 1,
+    /// [`Self::has_room`] for a catch that is made if so, of the first of these words that has room; otherwise it is counted.
+    pub fn admits<'w>(&mut self, now: Instant, mut words: impl Iterator<Item = &'w str>) -> bool {
+        let admitted = words.find(|word| self.has_room(now, word)).map(str::to_owned);
+        let admits = admitted.is_some();
+        match admitted {
+            Some(word) => self.times.push_back((now, word)),
+            None => self.left_out += 1,
         }
         admits
     }
@@ -200,10 +204,11 @@ mod tests {
         let mut catches = Catches::new(Path::new("/none"), 2, 0);
         let begin = Instant::now();
         let minute = |number: u64| begin + Duration::from_secs(60 * number);
-        let admitted = [0, 30, 31, 59, 60, 89, 90].map(|number| catches.admits(minute(number)));
+        let admitted = [0, 30, 31, 59, 60, 89, 90]
+            .map(|number| catches.admits(minute(number), ["failed", "dead"].into_iter()));
         assert_eq!(admitted, [true, true, false, false, true, false, true]);
         assert_eq!(catches.left_out(), 3);
-        assert!(!Catches::new(Path::new("/none"), 0, 0).admits(begin));
+        assert!(!Catches::new(Path::new("/none"), 0, 0).admits(begin, ["dead"].into_iter()));
     }
 
     #[test]

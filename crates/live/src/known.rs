@@ -50,10 +50,11 @@ impl Known {
         let is_open = |trigger: &Trigger| self.0.get(&trigger.key).is_none_or(|state| !state.is_caught);
         let open: Vec<Trigger> = holding.into_iter().filter(is_open).collect();
         let begins = open.iter().any(|trigger| !self.holds(&trigger.key));
-        if open.is_empty() || !begins && !catches.has_room(now) {
+        let has_room = |trigger: &Trigger| catches.has_room(now, &trigger.word);
+        if open.is_empty() || !begins && !open.iter().any(has_room) {
             return Vec::new();
         }
-        let is_caught = catches.admits(now);
+        let is_caught = catches.admits(now, open.iter().map(|trigger| trigger.word.as_str()));
         let states =
             open.iter().map(|trigger| (trigger.key.clone(), State { is_caught, by_files: trigger.by_files }));
         self.0.extend(states);
@@ -71,7 +72,7 @@ mod tests {
     fn holding(keys: &[&str]) -> Vec<Trigger> {
         let trigger = |key: &&str| Trigger {
             key: (*key).to_owned(),
-            word: String::new(),
+            word: key.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(),
             said: String::new(),
             by_files: *key != "deadline",
         };
@@ -132,5 +133,23 @@ mod tests {
         ];
         let (all, _) = caught(9, looks);
         assert_eq!(all, [vec!["deadlock", "deadline"], vec![], vec!["deadline"], vec![], vec!["deadlock"]]);
+    }
+
+    #[test]
+    fn a_frequent_fault_leaves_room_for_another_kind() {
+        let looks = [
+            (0, true, &["unanswered1"][..]),
+            (1, true, &["unanswered2"]),
+            (2, true, &["unanswered3"]),
+            (3, true, &["unanswered4"]),
+            (4, true, &["unanswered5", "deadlock"]),
+            (5, true, &[]),
+            (6, true, &["deadlock"]),
+            (7, true, &["leak"]),
+        ];
+        let (all, left_out) = caught(4, looks);
+        let made: Vec<&String> = all.iter().flatten().collect();
+        assert_eq!(made, ["unanswered1", "unanswered2", "unanswered5", "deadlock", "deadlock"]);
+        assert_eq!(left_out, 3, "two of the calls, and the leak");
     }
 }

@@ -65,9 +65,10 @@ impl Reports {
         }
     }
 
-    /// The newest reports as a record, one a line.
+    /// The newest reports as a record, one a line: this many of them, or all that are kept.
     #[must_use]
-    pub fn text(&self) -> String {
-        self.lines.iter().map(String::as_str).collect()
+    pub fn newest(&self, count: usize) -> String {
+        let older = self.lines.len().saturating_sub(count);
+        self.lines.iter().skip(older).map(String::as_str).collect()
     }
 }

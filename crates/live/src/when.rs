@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use explain::Load;
+use explain::{Load, OldCall};
 
 use crate::look::{Look, named};
 
@@ -172,42 +172,56 @@ impl Condition {
     /// Figures of a look that meet it; none also if the figure is not known.
     #[must_use]
     pub fn met(&self, look: &Look) -> Vec<Met> {
-        if let Some(value) = self.of_all(look) {
-            let said = format!("{} is {}", self.name, self.written(value));
-            return self
-                .holds(value, None)
-                .then_some(Met { subject: String::new(), said })
+        let of_each = || look.loads.iter().enumerate().flat_map(|(at, load)| self.of_process(look, at, load));
+        match self.figure {
+            Figure::Dead => {
+                let count = look.dead.len();
+                let dead = look.dead.iter().filter(|_| self.holds(count as f64, None));
+                dead.map(|load| Met {
+                    subject: subject(load),
+                    said: format!("dead is {count}: {}", named(load)),
+                })
+                .collect()
+            }
+            // The trace shows the same failures, of all processes together, and those of processes that ended meanwhile.
+            Figure::Failed => Some(of_each().collect::<Vec<_>>())
+                .filter(|met| !met.is_empty())
+                .unwrap_or_else(|| self.of_all(look).into_iter().collect()),
+            Figure::Oldest | Figure::Buffers | Figure::Backlog | Figure::Threads => of_each().collect(),
+            _ => self.of_all(look).into_iter().collect(),
+        }
+    }
+
+    /// Figures of one process, or of its calls, that meet it.
+    fn of_process(&self, look: &Look, at: usize, load: &Load) -> Vec<Met> {
+        let met = |value: f64, subject: &dyn Fn() -> String, of: &dyn Fn() -> String| {
+            self.holds(value, Some(load)).then(|| {
+                let said = format!("{} of {} is {}", self.name, of(), self.written(value));
+                Met { subject: subject(), said }
+            })
+        };
+        if self.figure != Figure::Oldest {
+            let value = self.of_one(look, at, load);
+            return value
+                .and_then(|value| met(value, &|| subject(load), &|| named(load)))
                 .into_iter()
                 .collect();
         }
-        let mut met = Vec::new();
-        for (at, load) in look.loads.iter().enumerate() {
-            let who = (format!("{} {}", load.pid, load.context), named(load));
-            let mut add = |value: f64, (subject, of): (String, String)| {
-                if self.holds(value, Some(load)) {
-                    let said = format!("{} of {of} is {}", self.name, self.written(value));
-                    met.push(Met { subject, said });
-                }
-            };
-            match self.figure {
-                Figure::Oldest => load.waiting.iter().for_each(|call| {
-                    let of =
-                        format!("{} in call {} (code {}) to process {}", who.1, call.id, call.code, call.to);
-                    add(call.age_ms as f64 * 1e6, (format!("{} {}", who.0, call.id), of));
-                }),
-                _ => self.of_one(look, at, load).into_iter().for_each(|value| add(value, who.clone())),
-            }
-        }
-        if self.figure == Figure::Failed {
-            // The trace shows the same failures, of all processes together.
-            met.truncate(1);
-            met.iter_mut().for_each(|met| met.subject.clear());
-        }
-        met
+        let of_call = |call: &OldCall| {
+            let of =
+                || format!("{} in call {} (code {}) to process {}", named(load), call.id, call.code, call.to);
+            met(call.age_ms as f64 * 1e6, &|| format!("{} {}", subject(load), call.id), &of)
+        };
+        load.waiting.iter().filter_map(of_call).collect()
     }
 
-    /// The figure, if it is one of all processes together; a rate needs a look before.
-    fn of_all(&self, look: &Look) -> Option<f64> {
+    /// The figure of all processes together, if it meets the condition; a rate needs a look before.
+    fn of_all(&self, look: &Look) -> Option<Met> {
+        let value = self.value_of_all(look).filter(|value| self.holds(*value, None))?;
+        Some(Met { subject: String::new(), said: format!("{} is {}", self.name, self.written(value)) })
+    }
+
+    fn value_of_all(&self, look: &Look) -> Option<f64> {
         let ended = look.ended.as_ref();
         let mut ns = ended.filter(|_| self.needs_trace()).map(|ended| ended.ns.clone()).unwrap_or_default();
         ns.sort_unstable();
@@ -220,12 +234,8 @@ impl Condition {
                 let seconds = Some(look.span.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
                 ended.map(|ended| ended.answered as f64 / seconds)
             }
-            Figure::Dead => Some(look.dead.len() as f64),
             Figure::Reports => look.reports.map(|reports| reports as f64),
-            // The trace also has those of processes that ended meanwhile.
-            Figure::Failed => {
-                ended.map(|ended| ended.failed as f64).filter(|failed| self.holds(*failed, None))
-            }
+            Figure::Failed => ended.map(|ended| ended.failed as f64),
             _ => None,
         }
     }
@@ -265,11 +275,15 @@ impl Condition {
     }
 }
 
+/// Key of a process.
+fn subject(load: &Load) -> String {
+    format!("{} {}", load.pid, load.context)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use explain::OldCall;
     use proptest::prelude::*;
 
     use super::*;
@@ -301,7 +315,10 @@ mod tests {
             Ended { ns: (1..=200).map(|ms| ms * 1_000_000).rev().collect(), answered: 200, failed: 0 };
         let first =
             Look::after(None, Some(vec![Load { failed: Some(1), ..client.clone() }]), None, Duration::ZERO);
-        Look::after(Some(&first), Some(vec![client, server]), Some(ended), Duration::from_secs(2))
+        let dead = [8, 9].map(|pid| Load { pid, ..Load::default() }).to_vec();
+        let after =
+            Look::after(Some(&first), Some(vec![client, server]), Some(ended), Duration::from_secs(2));
+        Look { dead, reports: Some(3), ..after }
     }
 
     #[test]
@@ -318,7 +335,10 @@ mod tests {
             ("calls<100", None),
             ("failed>1", Some("failed of client (5) is 2")),
             ("failed>2", None),
-            ("dead>0", None),
+            ("dead>1", Some("dead is 2: process 8")),
+            ("dead>2", None),
+            ("reports>2", Some("reports is 3")),
+            ("reports>3", None),
             ("buffers>=90%", Some("buffers of process 6 is 90 %")),
             ("buffers>90 %", None),
             ("backlog>100", Some("backlog of process 6 is 101")),
@@ -332,7 +352,9 @@ mod tests {
             |text| condition(text).met(&look).into_iter().map(|met| met.subject).collect::<Vec<_>>();
         assert_eq!(subjects("oldest>500ms"), ["5  1", "5  4"], "each call");
         assert_eq!(subjects("buffers>1%"), ["6 "]);
-        assert_eq!(subjects("failed>1"), [""]);
+        assert_eq!(subjects("failed>1"), ["5 "]);
+        assert_eq!(subjects("p99>1ms"), [""], "of all processes together");
+        assert_eq!(subjects("dead>1"), ["8 ", "9 "], "each that ended");
         assert_eq!(condition(" p99 > 5 ms ").to_string(), "p99>5ms");
     }
 
