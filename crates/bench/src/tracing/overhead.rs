@@ -4,11 +4,13 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::thread;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ftrace::categories::{self, Category};
+use procgroup::OWN_PROGRAM;
 use record::Outcome;
 
 use super::{CheckError, RecordingFolder, read_record, record_own, unready, usual_categories};
@@ -164,7 +166,10 @@ fn once(options: &OverheadOptions, way: RecordingMode, folder: &Path) -> Result<
         None if way == RecordingMode::Top => {
             let top = RunningTop::start()?;
             run_own(&words)?;
-            own_ns = top.end()?;
+            // A run that a signal ended has fewer calls, and the round is given up.
+            if sys::stop_signal::received().is_none() {
+                own_ns = Some(top.end(options.iterations)?);
+            }
         }
         None => run_own(&words)?,
     }
@@ -181,56 +186,99 @@ fn once(options: &OverheadOptions, way: RecordingMode, folder: &Path) -> Result<
 }
 
 /// Returns a command of this program with these arguments, which ends with it.
-fn own(words: &[String]) -> Result<Command, CheckError> {
-    let program = std::env::current_exe().map_err(|error| unready("finding this program's file", &error))?;
-    let mut command = Command::new(program);
+fn own(words: &[String]) -> Command {
+    let mut command = Command::new(OWN_PROGRAM);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     sys::child::die_with_parent(&mut command);
-    Ok(command)
+    command
 }
 
 /// A `top` that looks at all calls.
 struct RunningTop {
     child: Child,
-    lines: BufReader<ChildStdout>,
+    /// What it shows is read while it runs: it would wait for a reader.
+    reader: Option<JoinHandle<Result<Shown, String>>>,
+}
+
+/// Sums of what a `top` showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Shown {
+    own_ns: f64,
+    calls: f64,
+}
+
+impl Shown {
+    /// Sums up all lines; `begun` gets word of the first one.
+    fn read(lines: impl BufRead, begun: &mpsc::Sender<()>) -> Result<Self, String> {
+        let mut all = Self::default();
+        for line in lines.lines() {
+            let line = line.map_err(|error| sys::errno::describe(&error))?;
+            let line: serde_json::Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+            let figure = |name: &str| line[name].as_f64().unwrap_or(0.0);
+            all.own_ns += figure("own_cpu") * figure("span_s") * 1e9;
+            all.calls += figure("calls");
+            // It has no other use than to begin.
+            let _ = begun.send(());
+        }
+        Ok(all)
+    }
+
+    /// CPU time for each call, in ns, if it saw all calls of a run.
+    ///
+    /// # Errors
+    /// It saw fewer: its figure is none of that load.
+    fn for_each(self, made: u32) -> Result<f64, String> {
+        match self.calls >= f64::from(made) {
+            true => Ok(self.own_ns / self.calls),
+            false => Err(format!(
+                "top saw {} of {made} calls: another recorder has the embedded driver's events, or some were lost",
+                self.calls
+            )),
+        }
+    }
 }
 
 impl RunningTop {
     /// Starts it, and waits until it looks: it has shown an interval.
     fn start() -> Result<Self, CheckError> {
         let words = "top --batch --format json --interval 0.5 --max-overhead 100".split(' ');
-        let mut command = own(&words.map(str::to_owned).collect::<Vec<_>>())?;
+        let mut command = own(&words.map(str::to_owned).collect::<Vec<_>>());
         let mut child =
             command.stdout(Stdio::piped()).spawn().map_err(|error| unready("starting top", &error))?;
-        let none = || CheckError::Unready("top has no output".to_owned());
-        let mut top = Self { lines: BufReader::new(child.stdout.take().ok_or_else(none)?), child };
-        match top.lines.read_line(&mut String::new()) {
-            Ok(0) => Err(CheckError::Unready("top cannot look at calls here".to_owned())),
-            Ok(_) => Ok(top),
-            Err(error) => Err(unready("reading what top shows", &error)),
-        }
+        let lines = child.stdout.take().map(BufReader::new);
+        let (begun, has_begun) = mpsc::channel();
+        let reader = lines.map(|lines| thread::spawn(move || Shown::read(lines, &begun)));
+        let top = Self { child, reader };
+        // Its end ends the channel.
+        has_begun.recv().map_err(|_| CheckError::Unready("top cannot look at calls here".to_owned()))?;
+        Ok(top)
     }
 
-    /// Ends it, and returns its CPU time for each call that it counted, in ns; `None` if there was no call.
-    fn end(mut self) -> Result<Option<f64>, CheckError> {
+    /// Ends it, and returns its CPU time for each call of a run, in ns.
+    fn end(mut self, made: u32) -> Result<f64, CheckError> {
         sys::child::ask_to_end(&mut self.child).map_err(|error| unready("ending top", &error))?;
-        let (mut own_ns, mut calls) = (0.0, 0.0);
-        for line in self.lines.lines() {
-            let line = line.map_err(|error| unready("reading what top shows", &error))?;
-            let line: serde_json::Value =
-                serde_json::from_str(&line).map_err(|error| CheckError::Unready(error.to_string()))?;
-            let figure = |name: &str| line[name].as_f64().unwrap_or(0.0);
-            own_ns += figure("own_cpu") * figure("span_s") * 1e9;
-            calls += figure("calls");
+        let status = self.child.wait().map_err(|error| unready("waiting for top", &error))?;
+        let shown = self.reader.take().map(JoinHandle::join);
+        match shown {
+            Some(Ok(shown)) if status.success() => {
+                shown.and_then(|shown| shown.for_each(made)).map_err(CheckError::Unready)
+            }
+            _ => Err(CheckError::Unready(format!("top ended with {status}"))),
         }
-        self.child.wait().map_err(|error| unready("waiting for top", &error))?;
-        Ok((calls > 0.0).then(|| own_ns / calls))
+    }
+}
+
+impl Drop for RunningTop {
+    fn drop(&mut self) {
+        // It has ended, or the run did not.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
 /// Runs a copy of this program without recording, until it ends; a signal ends it sooner.
 fn run_own(words: &[String]) -> Result<(), CheckError> {
-    let mut child = own(words)?.spawn().map_err(|error| unready("starting a run", &error))?;
+    let mut child = own(words).spawn().map_err(|error| unready("starting a run", &error))?;
     let waiting = |error| unready("waiting for a run", &error);
     let mut asked = false;
     while child.try_wait().map_err(waiting)?.is_none() {
@@ -256,5 +304,17 @@ mod tests {
         let found: Vec<_> = figures(&rounds).iter().map(|way| (way.median, way.ratio, way.own_ns)).collect();
         assert_eq!(found, [(10.0, 1.0, None), (30.0, 3.0, Some(100.0)), (40.0, 4.0, Some(80.0))]);
         assert!(figures(&[]).is_empty(), "stopped in the first round");
+    }
+
+    #[test]
+    fn a_top_that_missed_calls_has_no_figure() {
+        let lines = "{\"own_cpu\":0.5,\"span_s\":1.0,\"calls\":900}\n{\"own_cpu\":0.25,\"span_s\":2.0,\"calls\":100}\n";
+        let (begun, has_begun) = mpsc::channel();
+        let shown = Shown::read(lines.as_bytes(), &begun).expect("JSON");
+        assert_eq!(shown, Shown { own_ns: 1e9, calls: 1000.0 });
+        assert!(has_begun.recv().is_ok());
+        assert_eq!(shown.for_each(1000), Ok(1e6));
+        assert!(shown.for_each(1001).expect_err("one is missing").contains("1000 of 1001 calls"));
+        assert!(Shown::read("no JSON\n".as_bytes(), &begun).is_err());
     }
 }
