@@ -214,13 +214,10 @@ pub(super) fn lines(explainer: &mut Explainer, name: &str, text: &str) -> u64 {
 pub(super) fn name_processes(explainer: &mut Explainer, root: &Root) {
     for pid in root.names("proc") {
         let Ok(number) = pid.parse::<i32>() else { continue };
-        let command = root.text(format!("proc/{pid}/cmdline")).unwrap_or_default();
-        let command = command.split('\0').next().unwrap_or_default();
-        let word = command.split(' ').next().unwrap_or_default();
-        // A title such as `sshd: user` is a name as a whole.
-        let file = if word.ends_with(':') { command } else { word.rsplit('/').next().unwrap_or_default() };
-        match file.is_empty() {
-            false => explainer.name_process(number, file),
+        let command_line = root.text(format!("proc/{pid}/cmdline")).unwrap_or_default();
+        let name = explain::process_name(&command_line);
+        match name.is_empty() {
+            false => explainer.name_process(number, name),
             true => {
                 explainer.name_process(number, &root.text(format!("proc/{pid}/comm")).unwrap_or_default())
             }

@@ -65,16 +65,10 @@ fn kernel_name(tid: i32) -> String {
 }
 
 fn name_of(pid: i32) -> String {
-    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let first = String::from_utf8_lossy(words.split(|byte| *byte == 0).next().unwrap_or_default());
-    // A process that changed its title may have all of it in one word; `NAME: ROLE` is one as a whole.
-    let name = match first.split_once(' ') {
-        Some((program, _)) if !program.ends_with(':') => program,
-        _ => &first,
-    };
-    match name.rsplit('/').next().unwrap_or_default() {
+    let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    match explain::process_name(&String::from_utf8_lossy(&command_line)) {
         "" => kernel_name(pid),
-        file => printable(file).into_owned(),
+        name => printable(name).into_owned(),
     }
 }
 
