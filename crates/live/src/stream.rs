@@ -53,7 +53,7 @@ pub struct Settings {
     pub buffer_kb: Option<u64>,
     /// Bytes of the newest pages that [`Stream::save`] can write; 0 keeps none.
     pub keep_bytes: usize,
-    /// Whether transactions are divided by cause, for which the embedded driver writes all of its events.
+    /// True if transactions are divided by cause, for which the embedded driver writes all of its events.
     pub causes: bool,
 }
 

@@ -62,7 +62,7 @@ pub struct Model {
     held: Option<u64>,
     /// Slots of the calls that are open at the end of the trace, the one that began last behind.
     last: Option<Vec<usize>>,
-    /// Whether transactions are not divided, so that no history is needed.
+    /// True if transactions are not divided, so that no history is needed.
     calls_only: bool,
 }
 

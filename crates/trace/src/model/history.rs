@@ -160,7 +160,7 @@ impl History {
         self.steps = self.steps.saturating_sub(gone);
     }
 
-    /// Of a trace without an end, forgets the threads that are engaged in nothing, when they have become many.
+    /// Forgets, in a trace without an end, the threads that are engaged in nothing, when they have become many.
     fn forget_threads(&mut self) {
         if self.most_steps.is_none() || self.threads.len() <= self.many_threads.max(MANY_THREADS) {
             return;

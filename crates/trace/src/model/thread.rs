@@ -228,7 +228,7 @@ impl Thread {
         (self.comm, self.prio) = (task.comm, Some(task.prio));
     }
 
-    /// Whether it runs or is to run, takes part in a call, or is within a slice or a lock's wait.
+    /// True if it runs or is to run, takes part in a call, or is within a slice or a lock's wait.
     pub(super) fn is_engaged(&self) -> bool {
         let runs = matches!(self.run.last(), Some(SchedState::Running { .. } | SchedState::Runnable { .. }));
         let calls = !self.calling.is_empty() || !self.serving.is_empty() || self.returning.is_some();
