@@ -176,6 +176,9 @@ impl Condition {
         match self.figure {
             Figure::Dead => {
                 let count = look.dead.len();
+                if count == 0 {
+                    return self.of_all(look).into_iter().collect();
+                }
                 let dead = look.dead.iter().filter(|_| self.holds(count as f64, None));
                 dead.map(|load| Met {
                     subject: subject(load),
@@ -234,6 +237,7 @@ impl Condition {
                 let seconds = Some(look.span.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
                 ended.map(|ended| ended.answered as f64 / seconds)
             }
+            Figure::Dead => Some(look.dead.len() as f64),
             Figure::Reports => look.reports.map(|reports| reports as f64),
             Figure::Failed => ended.map(|ended| ended.failed as f64),
             _ => None,
@@ -367,12 +371,18 @@ mod tests {
             "oldest<1s",
             "failed<=0",
             "reports<1",
+            "dead>0",
             "buffers<1%",
             "threads<pool",
             "threads<9",
         ] {
             assert_eq!(condition(text).met(&nothing), [], "{text}");
         }
+    }
+
+    #[test]
+    fn nobody_dead_is_a_figure_too() {
+        assert_eq!(first("dead<=0", &Look::default()).as_deref(), Some("dead is 0"));
     }
 
     #[test]
