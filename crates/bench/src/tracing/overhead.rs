@@ -247,8 +247,11 @@ impl RunningTop {
             command.stdout(Stdio::piped()).spawn().map_err(|error| unready("starting top", &error))?;
         let lines = child.stdout.take().map(BufReader::new);
         let (begun, has_begun) = mpsc::channel();
-        let reader = lines.map(|lines| thread::spawn(move || Shown::read(lines, &begun)));
-        let top = Self { child, reader };
+        let mut top = Self { child, reader: None };
+        if let Some(lines) = lines {
+            let reader = sys::title::thread("top's reader", move || Shown::read(lines, &begun));
+            top.reader = Some(reader.map_err(|error| unready("starting a thread", &error))?);
+        }
         // Its end ends the channel.
         has_begun.recv().map_err(|_| CheckError::Unready("top cannot look at calls here".to_owned()))?;
         Ok(top)
