@@ -147,6 +147,16 @@ fn a_process_without_an_area_has_no_full_half() {
         let report = of_text(&stats(buffers, pages));
         assert!(report.findings.is_empty(), "{report}");
     }
+    // Another open device of the same process has one.
+    let other =
+        "proc 7\ncontext binder\n  threads: 1\n  free async space 520192\n  buffers: 0\n  pages: 0:2:252\n";
+    for text in [
+        stats("0", "  pages: 0:0:0\n") + other,
+        format!("binder stats:\n{other}") + &stats("0", "  pages: 0:0:0\n")[14..],
+    ] {
+        let report = of_text(&text);
+        assert!(report.findings.is_empty(), "{report}");
+    }
     with(&of_text(&stats("9", "")), &["process 7 has 0 B left for oneway calls"]);
     with(&of_text(&stats("9", "  pages: 2:0:252\n")), &["process 7 has 0 B left", "of 520,192 B"]);
 }

@@ -51,7 +51,8 @@ pub(super) fn find(system: &System) -> Vec<Finding> {
 /// Bytes of a process's area, if its files tell: the C driver counts its pages; the Rust driver writes how much of the half
 /// for oneway calls is free, and each buffer that is in it.
 pub(crate) fn area(system: &System, of: &Proc) -> Option<u64> {
-    let stats = system.stats(of.pid, &of.context)?;
+    // A process may have the device open several times, with an area each.
+    let stats = of.stats.as_ref().or_else(|| system.stats(of.pid, &of.context))?;
     if let Some(pages) = stats.pages.filter(|pages| *pages > 0) {
         return Some(pages.saturating_mul(PAGE));
     }
