@@ -96,6 +96,7 @@ pub fn take_out(set: RawFd, fd: RawFd) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
+    use std::time::Duration;
 
     #[test]
     fn those_that_are_ready_are_named() {
@@ -110,8 +111,9 @@ mod tests {
         epoll.wait(&mut ready, -1).expect("one");
         assert_eq!(ready, [u64::MAX]);
         drop(there);
-        epoll.wait(&mut ready, -1).expect("the end");
-        assert_eq!(ready, [7]);
+        // A child of another test that has not begun its program yet has a copy.
+        let has_ended = || epoll.wait(&mut ready, -1).is_ok() && ready == [7];
+        assert!(crate::patience::until(Duration::from_secs(20), has_ended));
         epoll.remove(here.as_fd()).expect("in the set");
         epoll.wait(&mut ready, 0).expect("nothing");
         assert_eq!(ready, []);
