@@ -252,7 +252,7 @@ fn here_once(whose: &Whose) -> Result<Explainer, Failure> {
     Ok(explainer)
 }
 
-/// What this machine's driver says of itself at one moment.
+/// Files of this machine's driver at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Here {
     /// Its files, each with its name.
@@ -289,7 +289,7 @@ impl Here {
     }
 }
 
-/// What this machine tells now.
+/// An explainer of this machine as it is now.
 fn here(whose: &Whose, reports: &str) -> Result<Explainer, Failure> {
     let mut explainer = Explainer::new();
     let files = [StateFile::State, StateFile::Stats, StateFile::FailedTransactionLog];

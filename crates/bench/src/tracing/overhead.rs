@@ -196,7 +196,7 @@ fn own(words: &[String]) -> Command {
 /// A `top` that looks at all calls.
 struct RunningTop {
     child: Child,
-    /// What it shows is read while it runs: it would wait for a reader.
+    /// Reads its output while it runs: it would wait for a reader.
     reader: Option<JoinHandle<Result<Shown, String>>>,
 }
 
