@@ -67,7 +67,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     max_overhead: f64,
 
-    /// At the end write the newest events, 16 MB, into this recording: binder's alone, so it has no causes
+    /// Write the newest events, 16 MB, into this recording at the end: binder's alone, so it has no causes
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     save: Option<PathBuf>,
 

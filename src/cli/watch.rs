@@ -53,7 +53,7 @@ pub(crate) struct WatchArgs {
     #[arg(help_heading = "What to catch", long, value_enum, value_name = "GRADE", default_value_t = FailOn::Bad)]
     finding: FailOn,
 
-    /// What to do after a catch, in this order: trace (turn tracing off in the buffer that all share), snapshot (the machine's files, as of doctor --save; always first, as a part of the catch), signal PID or PID:SIG, exec CMD (with BINDERPERF_CATCH and BINDERPERF_TRIGGER), stop or continue; may be repeated
+    /// Action after a catch, in the given order: trace (turn tracing off in the buffer that all share), snapshot (the machine's files, as of doctor --save; always first, as a part of the catch), signal PID or PID:SIG, exec CMD (with BINDERPERF_CATCH and BINDERPERF_TRIGGER), stop or continue; may be repeated
     #[arg(help_heading = "Then", long, value_name = "ACTION", value_parser = str::parse::<Action>)]
     then: Vec<Action>,
 
