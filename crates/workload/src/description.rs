@@ -16,6 +16,14 @@ pub struct Workload {
     pub measured: Option<Measured>,
 }
 
+impl Workload {
+    /// The name of a process; empty for an index beyond them.
+    #[must_use]
+    pub fn name(&self, process: usize) -> &str {
+        self.processes.get(process).map_or("", |process| &process.name)
+    }
+}
+
 /// A process, or several alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
