@@ -165,10 +165,22 @@ pub struct Call {
     pub carries: Carries,
     /// How often it is made, one after the other.
     pub times: u32,
-    /// Whether the driver is expected to refuse it.
-    pub refused: bool,
+    /// Whether the driver takes it.
+    pub expected: Expected,
     /// What the receiver does before it answers.
     pub served: Vec<Step>,
+}
+
+/// What the driver does with a call. Any other end of a call ends the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expected {
+    /// It is taken, and answered unless it is oneway.
+    #[default]
+    Taken,
+    /// It is refused: no space, a dead or a frozen receiver.
+    Refused,
+    /// Either of both.
+    Either,
 }
 
 /// What a request carries beside bytes.

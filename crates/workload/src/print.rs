@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::description::{Call, Scheduling, Step, Thread, Turns, Workload};
+use crate::description::{Call, Expected, Scheduling, Step, Thread, Turns, Workload};
 use crate::text::HEADER;
 
 /// Writes a description as [`parse`](crate::text::parse) reads it.
@@ -112,9 +112,11 @@ fn call(out: &mut String, workload: &Workload, call: &Call, depth: usize) {
     put(&mut text, "known", call.carries.known_objects, 0);
     put(&mut text, "handles", call.carries.handles, 0);
     put(&mut text, "times", call.times, 1);
-    if call.refused {
-        text.push_str(" refused");
-    }
+    text.push_str(match call.expected {
+        Expected::Taken => "",
+        Expected::Refused => " refused",
+        Expected::Either => " maybe-refused",
+    });
     line(out, depth, text);
     steps(out, workload, &call.served, depth + 1);
 }

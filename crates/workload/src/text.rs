@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::description::{Call, Carries, Measured, Process, Scheduling, Step, Thread, Turns, Workload};
+use crate::description::{
+    Call, Carries, Expected, Measured, Process, Scheduling, Step, Thread, Turns, Workload,
+};
 
 /// First line of a description.
 pub const HEADER: &str = "binderperf workload 1";
@@ -378,7 +380,7 @@ impl<'t> Parser<'t> {
         };
         let size = |word: &str| number::<u32>(word, LARGEST).ok_or_else(bad);
         let (request, reply) = (size(request)?, size(reply)?);
-        let (mut carries, mut times, mut refused) = (Carries::default(), 1, false);
+        let (mut carries, mut times, mut expected) = (Carries::default(), 1, Expected::Taken);
         while let Some(word) = words.next() {
             let mut count = || words.number("the number", 100_000);
             match word {
@@ -387,14 +389,15 @@ impl<'t> Parser<'t> {
                 "known" => carries.known_objects = count()?,
                 "handles" => carries.handles = count()?,
                 "times" => times = words.number("the number of times", MOST)?,
-                "refused" => refused = true,
+                "refused" => expected = Expected::Refused,
+                "maybe-refused" => expected = Expected::Either,
                 _ => {
-                    let known = "fds, new, known, handles, times and refused";
+                    let known = "fds, new, known, handles, times, refused and maybe-refused";
                     return Err(line.error(format!("a call has {known}, not {word:?}")));
                 }
             }
         }
-        Ok(Step::Call(Call { to, oneway, request, reply, carries, times, refused, served: Vec::new() }))
+        Ok(Step::Call(Call { to, oneway, request, reply, carries, times, expected, served: Vec::new() }))
     }
 }
 

@@ -95,19 +95,23 @@ fn calls_within_calls_have_a_limit() {
     assert!(nested(DEEPEST + 1).expect_err("too deep").why.contains("more than 32 calls"));
 }
 
+fn expected() -> impl Strategy<Value = Expected> {
+    prop_oneof![Just(Expected::Taken), Just(Expected::Refused), Just(Expected::Either)]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let plain = prop_oneof![(0..LONGEST_NS).prop_map(Step::Work), (0..LONGEST_NS).prop_map(Step::Sleep),];
     let call = |served: BoxedStrategy<Vec<Step>>| {
         let sizes = (0..2_usize, any::<bool>(), 0..1000_u32, 0..1000_u32, 1..9_u32);
-        let carries = (0..4_u32, 0..4_u32, 0..4_u32, 0..4_u32, any::<bool>());
+        let carries = (0..4_u32, 0..4_u32, 0..4_u32, 0..4_u32, expected());
         (sizes, carries, served).prop_map(|(sizes, carries, served)| {
             let (
                 (to, oneway, request, reply, times),
-                (descriptors, new_objects, known_objects, handles, refused),
+                (descriptors, new_objects, known_objects, handles, expected),
             ) = (sizes, carries);
             let carries = Carries { descriptors, new_objects, known_objects, handles };
             let reply = if oneway { 0 } else { reply };
-            Step::Call(Call { to, oneway, request, reply, carries, times, refused, served })
+            Step::Call(Call { to, oneway, request, reply, carries, times, expected, served })
         })
     };
     plain.prop_recursive(4, 32, 4, move |inner| prop_oneof![inner.clone(), call(vec(inner, 0..4).boxed())])
