@@ -19,4 +19,4 @@ pub use block::{BlockLayout, SharedBlock, SlotAddress, SlotTotals, WorkerSlot};
 pub use group::{Member, Onlooker, ProcessGroup, READY, SERVING, WorkerError};
 pub use process::{OWN_PROGRAM, OnEnd, Streams, WorkerProcess};
 pub use role::{COMMAND, Role, RoleEntry};
-pub use watchdog::Watchdog;
+pub use watchdog::{Watchdog, Watched};

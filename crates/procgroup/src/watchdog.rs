@@ -33,6 +33,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What a watchdog knows, for those who start workers while another measures.
+#[derive(Clone)]
+pub struct Watched(Arc<State>);
+
+impl Watched {
+    /// Adds a worker to the watched ones.
+    pub fn watch(&self, worker: &Arc<WorkerProcess>) {
+        let mut workers = lock(&self.0.workers);
+        workers.retain(|worker| worker.strong_count() > 0);
+        workers.push(Arc::downgrade(worker));
+        self.0.gave_up.store(false, Ordering::Relaxed);
+    }
+
+    /// Runs `work`, which depends on workers, under supervision.
+    pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.beat();
+        let before = self.0.active.swap(true, Ordering::Relaxed);
+        let result = work();
+        self.0.active.store(before, Ordering::Relaxed);
+        result
+    }
+}
+
 impl Watchdog {
     /// Starts the thread. It kills the workers after `patience` without progress (longer on a busy machine), or after one tick once a
     /// signal requested a stop.
@@ -55,19 +78,18 @@ impl Watchdog {
 
     /// Adds a worker to the watched ones.
     pub fn watch(&self, worker: &Arc<WorkerProcess>) {
-        let mut workers = lock(&self.state.workers);
-        workers.retain(|worker| worker.strong_count() > 0);
-        workers.push(Arc::downgrade(worker));
-        self.state.gave_up.store(false, Ordering::Relaxed);
+        self.watched().watch(worker);
+    }
+
+    /// What it watches, to be added to.
+    #[must_use]
+    pub fn watched(&self) -> Watched {
+        Watched(Arc::clone(&self.state))
     }
 
     /// Runs `work`, which depends on workers, under supervision.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.beat();
-        self.state.active.store(true, Ordering::Relaxed);
-        let result = work();
-        self.state.active.store(false, Ordering::Relaxed);
-        result
+        self.watched().during(work)
     }
 
     /// Returns true if workers were killed since the last one was added.
@@ -79,9 +101,7 @@ impl Watchdog {
     /// Reports progress; called by the measuring thread only.
     #[inline]
     pub fn beat(&self) {
-        // Only the measuring thread stores, so no read-modify-write is needed.
-        let beats = self.state.beats.load(Ordering::Relaxed);
-        self.state.beats.store(beats.wrapping_add(1), Ordering::Relaxed);
+        self.state.beat();
     }
 }
 
@@ -96,6 +116,13 @@ impl Drop for Watchdog {
 }
 
 impl State {
+    #[inline]
+    fn beat(&self) {
+        // Only the measuring thread stores, so no read-modify-write is needed.
+        let beats = self.beats.load(Ordering::Relaxed);
+        self.beats.store(beats.wrapping_add(1), Ordering::Relaxed);
+    }
+
     fn run(&self) {
         let (mut last, mut still) = (0, Duration::ZERO);
         let mut ended = lock(&self.ended);

@@ -19,6 +19,10 @@ pub struct SharedMemory {
     file: OwnedFd,
 }
 
+// SAFETY: through `&self` a thread gets the descriptor, the length, which does not change, and words as atomics; plain bytes
+// need `&mut self` (Invariants).
+unsafe impl Sync for SharedMemory {}
+
 impl SharedMemory {
     /// New memory of `len` bytes, all 0.
     ///
