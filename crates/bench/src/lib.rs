@@ -30,6 +30,7 @@ pub mod suite;
 pub mod sweep;
 pub mod tracing;
 pub mod workers;
+pub mod workload;
 
 use std::process::ExitCode;
 
