@@ -37,7 +37,7 @@ use std::process::ExitCode;
 use procgroup::{RoleEntry, role};
 
 /// Worker roles of the tests and experiments.
-const ROLES: [RoleEntry; 9] = [
+const ROLES: [RoleEntry; 10] = [
     RoleEntry::of::<servers::role::ServerRole>(),
     RoleEntry::of::<workers::role::WorkerRole>(),
     RoleEntry::of::<latency::role::LatencyRole>(),
@@ -47,6 +47,7 @@ const ROLES: [RoleEntry; 9] = [
     RoleEntry::of::<inheritance::InheritanceRole>(),
     RoleEntry::of::<load::role::LoadRole>(),
     RoleEntry::of::<soak::resident::ResidentRole>(),
+    RoleEntry::of::<workload::role::ProcessRole>(),
 ];
 
 /// Runs the embedded driver's broker, or a worker process, if this program was started as one; else returns

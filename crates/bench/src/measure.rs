@@ -11,6 +11,7 @@ use record::{Distribution, Measurement, Sampler};
 use sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use crate::call_error::CallError;
+use crate::plan::MOST_ITERATIONS;
 
 /// A way to send a byte vector to another process and get it back.
 pub(crate) trait RoundTrip {
@@ -35,13 +36,18 @@ pub(crate) trait RoundTrip {
         0
     }
 
+    /// Samples that are worth their time: what comes before each may take far longer than the sample.
+    fn most_samples(&self) -> u64 {
+        MOST_ITERATIONS
+    }
+
     /// Calls per sample: more than one where a single call would cost less than the clock.
     fn calls_per_sample(&self) -> u64 {
         1
     }
 }
 
-impl<R: RoundTrip> RoundTrip for Box<R> {
+impl<R: RoundTrip + ?Sized> RoundTrip for Box<R> {
     fn stamp(&mut self, sequence: u32) {
         (**self).stamp(sequence);
     }
@@ -60,6 +66,10 @@ impl<R: RoundTrip> RoundTrip for Box<R> {
 
     fn untimed_cpu_ns(&self) -> u64 {
         (**self).untimed_cpu_ns()
+    }
+
+    fn most_samples(&self) -> u64 {
+        (**self).most_samples()
     }
 }
 

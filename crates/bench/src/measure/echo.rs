@@ -15,6 +15,8 @@ pub(crate) mod rpc;
 pub(crate) mod shared;
 pub(crate) mod unix;
 
+use sys::clock::thread_cpu_ns;
+
 use crate::call_error::CallError;
 use crate::plan::FaultKind;
 
@@ -67,6 +69,8 @@ pub(crate) struct Sabotage {
 impl Sabotage {
     /// Number of requests that a server answers before it breaks: enough for some measurements.
     const PATIENCE: u32 = 5;
+    /// Time that a slow server computes for each reply, in ns.
+    const SLOW_NS: u64 = 1_000_000;
 
     pub(crate) fn new(fault: Option<FaultKind>) -> Self {
         Self { fault, served: 0 }
@@ -99,8 +103,17 @@ impl Sabotage {
             FaultKind::HangServer if due => loop {
                 std::thread::park();
             },
+            FaultKind::SlowServer => compute(Self::SLOW_NS),
             FaultKind::KillServer | FaultKind::HangServer => {}
         }
+    }
+}
+
+/// Computes for this much of the thread's CPU time, in ns.
+pub(crate) fn compute(ns: u64) {
+    let start = thread_cpu_ns();
+    while thread_cpu_ns() - start < ns {
+        std::hint::spin_loop();
     }
 }
 

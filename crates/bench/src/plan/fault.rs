@@ -15,10 +15,12 @@ pub enum FaultKind {
     HangServer,
     /// Change one byte of every reply.
     CorruptReply,
+    /// Compute for a millisecond before every reply.
+    SlowServer,
 }
 
 impl FaultKind {
-    const ALL: [Self; 3] = [Self::KillServer, Self::HangServer, Self::CorruptReply];
+    const ALL: [Self; 4] = [Self::KillServer, Self::HangServer, Self::CorruptReply, Self::SlowServer];
 
     /// Returns its typed form.
     #[must_use]
@@ -27,6 +29,7 @@ impl FaultKind {
             Self::KillServer => "kill-server",
             Self::HangServer => "hang-server",
             Self::CorruptReply => "corrupt-reply",
+            Self::SlowServer => "slow-server",
         }
     }
 }
