@@ -54,6 +54,7 @@ mod progress;
 mod records;
 mod report;
 mod run;
+mod scenario;
 mod servicemanager;
 mod services;
 mod shim;

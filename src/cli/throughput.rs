@@ -67,7 +67,7 @@ struct Dialect {
 /// Runs the named test.
 pub(super) fn run(args: ThroughputArgs) -> CommandResult {
     let measure = |test: Test, dialect: Dialect| {
-        let name = format!("binderperf throughput {}", test.word());
+        let name = format!("binderperf {}", test.title());
         Ok(benchmark(test, &name, dialect.words, test.controls()))
     };
     match args.test {

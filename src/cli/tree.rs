@@ -10,8 +10,8 @@ use super::program::{NAME, Program};
 use super::{
     ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
     explain, fleet, fuzz, gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on,
-    on_words, overload, report, run, servicemanager, services, shim, show, state, throughput, top, trace, vm,
-    watch,
+    on_words, overload, report, run, scenario, servicemanager, services, shim, show, state, throughput, top,
+    trace, vm, watch,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -29,6 +29,7 @@ const PROGRAM: &Program = &Program { shown, understood, run };
 enum Command {
     Run(run::RunArgs),
     Throughput(throughput::ThroughputArgs),
+    Scenario(scenario::ScenarioArgs),
     Latency(latency::LatencyArgs),
     Doctor(doctor::DoctorArgs),
     Explain(explain::ExplainArgs),
@@ -108,6 +109,7 @@ fn understood(words: &[String]) -> Result<(), String> {
     }
     match parse(words).map_err(|error| error.to_string())? {
         Command::Throughput(args) => args.check(),
+        Command::Scenario(args) => args.check(),
         Command::Applet(args) => args.check(),
         Command::Vm(_) | Command::Ab(_) | Command::BisectStep(_) | Command::Trace(_) => {
             let Some(at) = words.iter().position(|word| word == "--") else { return Ok(()) };
@@ -123,6 +125,7 @@ impl Command {
         match self {
             Self::Run(args) => run::run(&args),
             Self::Throughput(args) => throughput::run(args),
+            Self::Scenario(args) => scenario::run(&args),
             Self::Latency(args) => latency::run(args),
             Self::Doctor(args) => doctor::run(&args),
             Self::Explain(args) => explain::run(&args),
@@ -200,6 +203,7 @@ fn shown() -> Definition {
 fn own_parser(path: &str) -> Option<Definition> {
     match path {
         "applet" => Some(applet::definition()),
+        "scenario" => Some(scenario::definition()),
         _ => throughput::definition(path.strip_prefix("throughput ")?),
     }
 }

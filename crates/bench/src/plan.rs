@@ -14,7 +14,7 @@ mod min_time;
 mod placement;
 
 pub use dialect::Dialect;
-pub use family::{Controls, Family};
+pub use family::{Controls, Family, ScenarioCase};
 pub use fault::{Fault, FaultKind};
 pub use filter::Filter;
 pub use flavour::Flavour;
@@ -139,6 +139,8 @@ impl Default for Plan {
 pub struct Planned {
     /// Family of the case.
     pub family: Family,
+    /// What it differs by from others of its family: its payload in bytes, or a scenario's value.
+    pub value: u64,
     /// Its form in the record, without repetitions yet.
     pub case: Case,
 }
@@ -162,28 +164,33 @@ impl Plan {
         let mut planned: Vec<Planned> = Vec::new();
         let mut family_index = 0;
         for family in self.controls.families().chain(self.tests.iter().copied()) {
-            let name = |payload: u64| match family.kind() {
-                CaseKind::Test if self.short_sizes => family.short_case_name(payload),
-                _ => family.case_name(payload),
+            let name = |value: u64| match family.kind() {
+                CaseKind::Test if self.short_sizes => family.short_case_name(value),
+                _ => family.case_name(value),
             };
-            let mut matching = self.payloads_of(family);
-            matching.retain(|&payload| self.filter.lets_through(&name(payload)));
-            planned.extend((0..).zip(&matching).map(|(index, &payload)| Planned {
+            let mut matching = self.values_of(family);
+            matching.retain(|&value| self.filter.lets_through(&name(value)));
+            planned.extend((0..).zip(&matching).map(|(index, &value)| Planned {
                 family,
-                case: Case { name: name(payload), ..family.case(payload, family_index, index) },
+                value,
+                case: Case { name: name(value), ..family.case(value, family_index, index) },
             }));
             family_index += u32::from(!matching.is_empty());
         }
         planned
     }
 
-    /// Payloads of a family in bytes; a control has those of all tests.
-    fn payloads_of(&self, family: Family) -> Vec<u64> {
-        let mut payloads = match family.kind() {
+    /// What the cases of a family differ by; those of a control by the payloads of all tests.
+    fn values_of(&self, family: Family) -> Vec<u64> {
+        let mut payloads: Vec<u64> = match family.kind() {
             _ if !self.payloads.is_empty() => return self.payloads.clone(),
-            CaseKind::Test => return family.payloads().to_vec(),
+            CaseKind::Test => return family.values().to_vec(),
             CaseKind::Control => {
-                self.tests.iter().flat_map(|test| test.payloads()).copied().collect::<Vec<_>>()
+                let of = |test: &Family| {
+                    let test = *test;
+                    test.values().iter().map(move |value| test.payload(*value))
+                };
+                self.tests.iter().flat_map(of).collect()
             }
         };
         payloads.sort_unstable();

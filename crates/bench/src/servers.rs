@@ -21,10 +21,14 @@ use sys::shared_memory::SharedMemory;
 
 use crate::call_error::CallError;
 use crate::endpoint::Rendezvous;
+use crate::measure::RoundTrip;
 use crate::measure::echo::inside::{Copying, Serialising};
 use crate::measure::echo::ping::Question;
 use crate::measure::echo::{add, binder, event, hwbinder, ping, pipe, raw, rpc, shared, unix};
-use crate::plan::{Dialect, Family, FaultKind, Placement, Plan, Planned};
+use crate::plan::{Dialect, Family, FaultKind, MOST_ITERATIONS, Placement, Plan, Planned, ScenarioCase};
+use crate::workload::conductor::Conductor;
+use crate::workload::group::{Group, Setting};
+use crate::workload::program::Program;
 pub(crate) use contexts::{ContextState, Contexts, OwnManager};
 use role::{Server, ServerRole, Service};
 
@@ -46,6 +50,7 @@ pub(crate) enum AnyClient {
     Ping(ping::Client),
     AddInts(add::Client),
     Rpc(rpc::Client),
+    Scenario(Box<dyn RoundTrip>),
 }
 
 /// Error that prevents measuring a case.
@@ -104,6 +109,7 @@ macro_rules! on_client {
             $crate::servers::AnyClient::Ping($client) => $work,
             $crate::servers::AnyClient::AddInts($client) => $work,
             $crate::servers::AnyClient::Rpc($client) => $work,
+            $crate::servers::AnyClient::Scenario($client) => $work,
         }
     };
 }
@@ -201,6 +207,7 @@ impl Servers {
             family @ (Family::Raw | Family::Binder | Family::Binderize | Family::AddInts) => {
                 self.on_driver(family, len, fault)
             }
+            Family::Scenario(case) => self.scenario(case, planned.value, fault),
             Family::Ping => self.ping(planned.family, Question::Ping),
             Family::Interface => self.ping(planned.family, Question::Interface),
             Family::HwPing => self.ping(planned.family, Question::HidlPing),
@@ -257,6 +264,30 @@ impl Servers {
                 )?))
             }),
         }
+    }
+
+    /// Starts the processes of a scenario's case.
+    fn scenario(
+        &mut self,
+        case: ScenarioCase,
+        value: u64,
+        fault: Option<FaultKind>,
+    ) -> Result<AnyClient, CaseError> {
+        let dialect = Dialect::Binder(self.plan.android);
+        let context = self.contexts.manage(dialect, &self.watchdog)?;
+        let template = case.template();
+        let text = template.text(value).unwrap_or_default();
+        let workload = ::workload::text::parse(&text).map_err(failed("reading the scenario"))?;
+        let program = Program::new(&workload).map_err(CaseError::Failed)?;
+        let setting = Setting { context: context.clone(), dialect, sampled: false, fault };
+        let group = Group::start(&text, program, setting, self.watchdog.watched());
+        let group = group.map_err(CaseError::Failed)?;
+        let most = template.samples.unwrap_or(MOST_ITERATIONS);
+        let client = on_context!(context, |context| {
+            let conductor = Conductor::begin(&context, dialect, group, most);
+            conductor.map(|conductor| Box::new(conductor) as Box<dyn RoundTrip>)
+        });
+        client.map(AnyClient::Scenario).map_err(CaseError::Failed)
     }
 
     /// Opens a case that calls another program's object, or the manager, which is ours only where there is none.

@@ -10,7 +10,9 @@ use super::super::driver::DriverArgs;
 use super::super::place::PlaceArgs;
 use bench::placing::{Sides, enter_cpus};
 use bench::plan::gbench::{self, Flags};
-use bench::plan::{Controls, Device, Family, Fault, Flavour, Gate, MinTime, Placement, Plan, Release};
+use bench::plan::{
+    Controls, Device, Family, Fault, Flavour, Gate, MinTime, Placement, Plan, Release, ScenarioCase,
+};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args as _, Command, Parser, ValueEnum, ValueHint};
 use record::CaseKind;
@@ -32,6 +34,8 @@ pub(crate) enum Test {
     Rpc,
     /// The three figures that Android's kernel releases publish.
     Kpi,
+    /// A scenario of this name, or all.
+    Scenario(Option<&'static str>),
 }
 
 impl Test {
@@ -39,11 +43,12 @@ impl Test {
         [Self::Binder, Self::Hwbinder, Self::All, Self::Ping, Self::AddInts, Self::Rpc, Self::Kpi];
 
     /// Its default controls where it is not called as Android's tool.
-    pub(super) fn controls(self) -> &'static str {
+    pub(in crate::cli) fn controls(self) -> &'static str {
         match self {
             // A pipe and a socket carry no empty message.
             Self::Ping => "futex,eventfd,spin",
             Self::Kpi => "pipe",
+            Self::Scenario(_) => "eventfd,raw",
             _ => "default",
         }
     }
@@ -64,6 +69,9 @@ impl Test {
             Self::Rpc => {
                 "Measure RPC binder over a unix socket, and binder by the driver; Android's binderRpcBenchmark"
             }
+            Self::Scenario(_) => {
+                "Measure what real systems do to Binder: oneway floods, descriptors, deaths, freezing"
+            }
             Self::Kpi => {
                 "Measure what Android publishes of each kernel release: RPC binder, addInts and hwbinder, in one table"
             }
@@ -73,7 +81,16 @@ impl Test {
         }
     }
 
-    /// Its command below `throughput`.
+    /// Its name in records and messages.
+    pub(in crate::cli) fn title(self) -> String {
+        match self {
+            Self::Scenario(None) => "scenario all".to_owned(),
+            Self::Scenario(Some(name)) => format!("scenario {name}"),
+            _ => format!("throughput {}", self.word()),
+        }
+    }
+
+    /// Its command, below `throughput` but for scenarios.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Binder => "binder",
@@ -83,6 +100,7 @@ impl Test {
             Self::AddInts => "addints",
             Self::Rpc => "rpc",
             Self::Kpi => "kpi",
+            Self::Scenario(_) => "scenario",
         }
     }
 }
@@ -169,7 +187,7 @@ pub(super) struct Own {
     #[arg(long, hide = true)]
     pub(super) progress: bool,
 
-    /// Inject a fault: KIND=CASE with kill-server, hang-server or corrupt-reply
+    /// Inject a fault: KIND=CASE with kill-server, hang-server, corrupt-reply or slow-server
     #[arg(long, hide = true, value_name = "KIND=CASE")]
     fault: Vec<Fault>,
 
@@ -187,6 +205,7 @@ pub(crate) fn definition(test: Test) -> Command {
         Test::Ping => &["mode", "client_cpu", "server_cpu", "delay"],
         Test::AddInts => &["mode", "flavour"],
         Test::Rpc => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay"],
+        Test::Scenario(_) => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay"],
         Test::Kpi => &["mode", "service", "device", "flavour", "client_cpu", "server_cpu", "delay"],
     };
     let definition = Command::new(test.word()).args(gbench::FLAGS.iter().map(flag));
@@ -241,6 +260,7 @@ impl Own {
     /// Refuses options that do not apply to the test.
     fn check(&self, test: Test) -> Result<(), String> {
         let device = self.driver.device();
+        let kind = if matches!(test, Test::Scenario(_)) { Test::Scenario(None) } else { test };
         let given = [
             ("-m", self.mode.is_some(), &[Test::Hwbinder][..], "it is about hwbinder's service"),
             (
@@ -256,20 +276,28 @@ impl Own {
             (
                 "--android",
                 self.android.is_some_and(|release| release != Release::Android8),
-                &[Test::Binder, Test::All, Test::Ping, Test::AddInts, Test::Rpc, Test::Kpi],
+                &[
+                    Test::Binder,
+                    Test::All,
+                    Test::Ping,
+                    Test::AddInts,
+                    Test::Rpc,
+                    Test::Kpi,
+                    Test::Scenario(None),
+                ],
                 "no release but 8 has other names than today's, and none changed hwbinder's format",
             ),
             (
                 "--device",
                 !matches!(device, Device::Auto | Device::Private),
-                &[Test::Binder, Test::Hwbinder, Test::Ping, Test::AddInts, Test::Rpc],
+                &[Test::Binder, Test::Hwbinder, Test::Ping, Test::AddInts, Test::Rpc, Test::Scenario(None)],
                 "each flavour needs a context of its own",
             ),
         ];
         if let Some((flag, _, _, why)) =
-            given.iter().find(|(_, given, tests, _)| *given && !tests.contains(&test))
+            given.iter().find(|(_, given, tests, _)| *given && !tests.contains(&kind))
         {
-            return Err(format!("{flag} does not go with throughput {}: {why}", test.word()));
+            return Err(format!("{flag} does not go with {}: {why}", test.title()));
         }
         if let Some(clusters) = self.place.cluster.filter(|clusters| clusters.client != clusters.server) {
             if self.placement != Placement::Default {
@@ -312,6 +340,7 @@ impl Own {
             (Test::Ping, _) => vec![Family::Ping, Family::Interface],
             (Test::AddInts, _) => vec![Family::AddInts],
             (Test::Rpc, _) => vec![Family::Rpc, Family::Binder],
+            (Test::Scenario(name), _) => ScenarioCase::of(name).into_iter().map(Family::Scenario).collect(),
             (Test::Kpi, _) => vec![Family::Rpc, Family::AddInts, Family::Binderize],
         }
     }
@@ -340,9 +369,9 @@ impl Own {
             }
         }
         let plan = Plan {
-            test: format!("throughput {}", test.word()),
+            test: test.title(),
             tests: self.tests(test),
-            payloads: if test == Test::Rpc { Family::Rpc.payloads().to_vec() } else { Vec::new() },
+            payloads: if test == Test::Rpc { Family::Rpc.values().to_vec() } else { Vec::new() },
             delay: Duration::from_secs_f64(self.delay),
             service: self.service.clone(),
             controls,

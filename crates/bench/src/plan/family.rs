@@ -5,8 +5,31 @@ use std::fmt;
 use std::str::FromStr;
 
 use record::{Case, CaseKind};
+use workload::scenario::{self, Template};
 
 use crate::case::new_case;
+
+/// A case of a scenario, by its number among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScenarioCase(usize);
+
+impl ScenarioCase {
+    /// The cases of a scenario, or of all.
+    #[must_use]
+    pub fn of(name: Option<&str>) -> Vec<Self> {
+        let scenarios =
+            || scenario::all().iter().flat_map(|scenario| scenario.cases.iter().map(move |_| scenario.name));
+        let named = scenarios().enumerate().filter(|(_, of)| name.is_none_or(|name| name == *of));
+        named.map(|(number, _)| Self(number)).collect()
+    }
+
+    /// The steps of the case.
+    #[must_use]
+    pub fn template(self) -> &'static Template {
+        // `of` makes numbers of cases only.
+        scenario::all().iter().flat_map(|scenario| &scenario.cases).nth(self.0).expect("a case")
+    }
+}
 
 /// A way to send a byte vector to another process and back, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +68,8 @@ pub enum Family {
     Rpc,
     /// A test: Android's `binderAddInts`, two numbers to a service that returns their sum.
     AddInts,
+    /// A test: a load, of which one process measures a part.
+    Scenario(ScenarioCase),
 }
 
 impl Family {
@@ -85,6 +110,7 @@ impl Family {
             Self::HwPing => "hwping",
             Self::Rpc => "rpc",
             Self::AddInts => "addInts",
+            Self::Scenario(case) => &case.template().name,
         }
     }
 
@@ -98,7 +124,7 @@ impl Family {
     #[must_use]
     pub fn kind(self) -> CaseKind {
         match self {
-            Self::Rpc | Self::AddInts => CaseKind::Test,
+            Self::Rpc | Self::AddInts | Self::Scenario(_) => CaseKind::Test,
             _ if Self::TESTS.contains(&self) || self.is_ping() => CaseKind::Test,
             _ => CaseKind::Control,
         }
@@ -107,18 +133,31 @@ impl Family {
     /// Returns true if it uses a binder driver.
     #[must_use]
     pub fn needs_driver(self) -> bool {
-        matches!(self, Self::Raw | Self::Binder | Self::Binderize | Self::AddInts) || self.is_ping()
+        let calls =
+            matches!(self, Self::Raw | Self::Binder | Self::Binderize | Self::AddInts | Self::Scenario(_));
+        calls || self.is_ping()
     }
 
-    /// Returns the payload sizes in bytes with which Android's tool measures it.
+    /// Returns what its cases differ by: the payload sizes in bytes with which Android's tool measures it, or the values
+    /// of a scenario's case.
     #[must_use]
-    pub fn payloads(self) -> &'static [u64] {
+    pub fn values(self) -> &'static [u64] {
         match self {
+            Self::Scenario(case) => &case.template().values,
             Self::Rpc => &Self::RPC_PAYLOADS,
             // Two numbers.
             Self::AddInts => &[8],
             _ if self.is_ping() => &[0],
             _ => &Self::PAYLOADS,
+        }
+    }
+
+    /// Returns the payload in bytes of the case with this value. A scenario's case is compared with calls without any.
+    #[must_use]
+    pub fn payload(self, value: u64) -> u64 {
+        match self {
+            Self::Scenario(_) => 0,
+            _ => value,
         }
     }
 
@@ -133,6 +172,7 @@ impl Family {
     pub fn case_name(self, payload: u64) -> String {
         match self {
             Self::AddInts => self.to_string(),
+            Self::Scenario(case) if !case.template().has_values() => self.to_string(),
             _ => format!("{self}/{payload}"),
         }
     }
@@ -150,7 +190,7 @@ impl Family {
         Case {
             family_index,
             kind: self.kind(),
-            payload_bytes: payload,
+            payload_bytes: self.payload(payload),
             ..new_case(self.case_name(payload), self.to_string(), instance_index)
         }
     }
@@ -159,7 +199,7 @@ impl Family {
 /// Writes the name, e.g. `BM_sendVec_binder`, `BM_ping`.
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sends_vectors = !self.is_ping() && *self != Self::AddInts;
+        let sends_vectors = !self.is_ping() && !matches!(self, Self::AddInts | Self::Scenario(_));
         write!(f, "{}{}", if sends_vectors { "BM_sendVec_" } else { "BM_" }, self.word())
     }
 }

@@ -83,6 +83,7 @@ impl RepetitionRunner<'_> {
     ) -> Result<Measurement, Box<Outcome>> {
         let watchdog = trials.servers.watchdog();
         let watched = Watched::new(watchdog, trials.servers.freely_placed());
+        let most = client.most_samples();
         let mut iterations = start;
         loop {
             let (mut measured, halt) = watchdog
@@ -94,8 +95,8 @@ impl RepetitionRunner<'_> {
             let seconds = measured.real_total as f64 / 1e9;
             trials.observer.tried(trials.name, iterations, seconds);
             match search::next(iterations, seconds, min_seconds) {
-                Some(more) => iterations = more,
-                None => return Ok(measured),
+                Some(more) if iterations < most => iterations = more.min(most),
+                _ => return Ok(measured),
             }
         }
     }
