@@ -112,6 +112,8 @@ pub enum Step {
     Unlink,
     /// Registers this many services under names that nobody has yet.
     Register(u32),
+    /// Asks the service manager for a notice each time that the measuring process registers its first service.
+    Subscribe,
     /// Looks up the service of a process.
     LookUp(usize),
     /// Lists all services.
@@ -135,7 +137,7 @@ pub enum Step {
     Kill(usize),
     /// Starts a killed process again, and waits until it serves.
     Start(usize),
-    /// Waits until this many death notices have come to the copies of a process since the last such step.
+    /// Waits until this many notices, of deaths or registrations, have come to the copies of a process since the last such step.
     Notified {
         /// Index of the process.
         process: usize,

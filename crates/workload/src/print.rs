@@ -80,6 +80,7 @@ fn steps(out: &mut String, workload: &Workload, steps: &[Step], depth: usize) {
             Step::Link => line(out, depth, "link"),
             Step::Unlink => line(out, depth, "unlink"),
             Step::Register(count) => line(out, depth, format_args!("register {count}")),
+            Step::Subscribe => line(out, depth, "subscribe"),
             Step::LookUp(of) => line(out, depth, format_args!("look-up {}", name(*of))),
             Step::List => line(out, depth, "list"),
             Step::Open => line(out, depth, "open"),

@@ -154,4 +154,35 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count, "names are different");
     }
+
+    /// The part of the page on scenarios that lists the cases.
+    fn listed() -> String {
+        let case = |case: &Template| {
+            let values: Vec<String> = case.values.iter().map(u64::to_string).collect();
+            let values = if case.has_values() { values.join(", ") } else { String::new() };
+            format!("| `{}` | {values} | {} |\n", case.name, case.notes.join(" "))
+        };
+        let scenario = |scenario: &Scenario| {
+            let cases: String = scenario.cases.iter().map(case).collect();
+            let (name, notes) = (scenario.name, scenario.notes.join(" "));
+            format!("### {name}\n\n{notes}\n\n| case | N | a sample |\n|---|---|---|\n{cases}\n")
+        };
+        all().iter().map(scenario).collect()
+    }
+
+    /// `BINDERPERF_GOLDEN=write` writes it.
+    #[test]
+    fn the_page_lists_every_case() {
+        const BEGIN: &str = "## The cases\n\n";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
+        let page = std::fs::read_to_string(&path).expect("the page");
+        let (before, rest) = page.split_once(BEGIN).expect("the part on cases");
+        let behind = rest.find("\n## ").map_or("", |at| &rest[at + 1..]);
+        let right = format!("{before}{BEGIN}{}{behind}", listed());
+        if std::env::var_os("BINDERPERF_GOLDEN").is_some_and(|value| value == "write") {
+            std::fs::write(&path, &right).expect("written");
+        } else {
+            assert_eq!(page, right, "BINDERPERF_GOLDEN=write writes it");
+        }
+    }
 }

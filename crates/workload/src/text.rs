@@ -348,6 +348,7 @@ impl<'t> Parser<'t> {
             "link" => Step::Link,
             "unlink" => Step::Unlink,
             "register" => Step::Register(count(words)?),
+            "subscribe" => Step::Subscribe,
             "look-up" => Step::LookUp(self.process(words)?),
             "list" => Step::List,
             _ if place != Place::Measured => {

@@ -70,7 +70,7 @@ impl Sabotage {
     /// Number of requests that a server answers before it breaks: enough for some measurements.
     const PATIENCE: u32 = 5;
     /// Time that a slow server computes for each reply, in ns.
-    const SLOW_NS: u64 = 1_000_000;
+    pub(crate) const SLOW_NS: u64 = 1_000_000;
 
     pub(crate) fn new(fault: Option<FaultKind>) -> Self {
         Self { fault, served: 0 }

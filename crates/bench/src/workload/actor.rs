@@ -19,7 +19,8 @@ use super::place::{Place, Proxies, lock};
 use super::program::{Act, code, fetch_code};
 use super::service::STAMP;
 use crate::call_error::{CallError, refused};
-use crate::measure::echo::compute;
+use crate::measure::echo::{Sabotage, compute};
+use crate::plan::FaultKind;
 
 /// What one thread has for itself.
 pub(super) struct Own {
@@ -146,6 +147,7 @@ pub(super) fn step_of_thread<C: Connection>(
         Step::Link => link(place, own)?,
         Step::Unlink => own.links.clear(),
         Step::Register(count) => register(place, *count)?,
+        Step::Subscribe => subscribe(place)?,
         Step::LookUp(process) => {
             let copies = place.identity.program.processes[*process].copies.max(1);
             let proxy = place.look_up(*process, own.copy % copies)?;
@@ -245,7 +247,9 @@ fn transact<C: Connection>(
         Ok(Outcome::Replied { flags, received }) => {
             let bytes = received.data();
             if flags.0 & tf::STATUS_CODE != 0 {
-                return Err(refused("a receiver does not know the call"));
+                let status = bytes.first_chunk().map_or(0, |word| i32::from_ne_bytes(*word));
+                let to = &place.identity.program.processes[call.to].name;
+                return Err(refused(format_args!("{to} answered a call with status {status}")));
             }
             // Replies are zeros; the first and the last byte stand for them.
             let is_wrong =
@@ -295,19 +299,40 @@ fn fetch<C: Connection>(
 fn link<C: Connection>(place: &Arc<Place<C>>, own: &mut Own) -> Result<(), CallError> {
     for proxy in &own.kept {
         let (board, process) = (place.identity.board.clone(), place.identity.process);
-        let link = proxy.link_to_death(move || board.count(process, Counter::Notified));
+        let slow = place.identity.fault == Some(FaultKind::SlowServer);
+        let link = proxy.link_to_death(move || {
+            if slow {
+                compute(Sabotage::SLOW_NS);
+            }
+            board.count(process, Counter::Notified);
+        });
         own.links.push(link.map_err(refused)?);
     }
     Ok(())
 }
 
+/// Has the service manager report each registration of the measuring process's first service.
+fn subscribe<C: Connection>(place: &Arc<Place<C>>) -> Result<(), CallError> {
+    let (board, process) = (place.identity.board.clone(), place.identity.process);
+    let name = numbered(place, place.identity.program.measuring, 0, 0);
+    let callback =
+        place.services()?.on_registration(&name, move |_, _| board.count(process, Counter::Notified));
+    lock(&place.objects).push(callback.map_err(refused)?);
+    Ok(())
+}
+
+/// Name of a service that a process registers beside its own.
+fn numbered<C: Connection>(place: &Place<C>, process: usize, copy: u32, number: u32) -> String {
+    format!("{}.{number}", place.name(process, copy))
+}
+
 /// Registers this many objects; the same names and objects each time.
 fn register<C: Connection>(place: &Arc<Place<C>>, count: u32) -> Result<(), CallError> {
     let services = place.services()?;
-    let base = place.name(place.identity.process, place.identity.copy);
-    let objects = place.objects(2)[1].clone();
+    let object = place.objects(2)[1].clone();
     for number in 0..count {
-        services.add(&format!("{base}.{number}"), &objects).map_err(refused)?;
+        let name = numbered(place, place.identity.process, place.identity.copy, number);
+        services.add(&name, &object).map_err(refused)?;
     }
     Ok(())
 }

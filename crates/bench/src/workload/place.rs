@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use driver::{Connection, Context};
 use ipc::binder::manager::Services;
 use ipc::{Binder, Proxy};
+use workload::text::MEASURING;
 
 use super::board::Board;
 use super::program::Program;
@@ -83,7 +84,8 @@ impl<C: Connection> Place<C> {
     /// Name of the service of a process.
     pub(super) fn name(&self, process: usize, copy: u32) -> String {
         let Identity { names, program, .. } = &self.identity;
-        format!("{names}.{}.{copy}", program.processes[process].name)
+        let name = program.processes.get(process).map_or(MEASURING, |process| &process.name);
+        format!("{names}.{name}.{copy}")
     }
 
     /// Registers its object and starts the thread that serves it.
