@@ -45,6 +45,7 @@ mod ping;
 mod rights;
 mod rpc;
 mod run;
+mod scenario;
 mod servicemanager;
 mod services;
 mod shared_folders;

@@ -1,0 +1,111 @@
+//! `scenario`: loads of which one process measures a part, on the embedded driver.
+
+use crate::support::{Folder, binderperf, read};
+use record::{Measurement, Outcome, Run};
+
+/// Words of a short run of a scenario without controls.
+fn short<'w>(name: &'w str, filter: &'w str, record: &'w str, times: &'w str) -> [&'w str; 10] {
+    let driver = "embedded";
+    ["scenario", name, filter, times, "--driver", driver, "--controls", "none", "--record", record]
+}
+
+fn measured<'r>(run: &'r Run, name: &str) -> &'r Measurement {
+    let case = run.case(name).unwrap_or_else(|| panic!("no case {name}"));
+    match &case.repetitions[0].outcome {
+        Outcome::Measured(measured) => measured,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_measurement_of_every_scenario_has_a_result() {
+    let folder = Folder::new("scenario-all");
+    let record = folder.path("r.json");
+    let words = short("all", "--benchmark_filter=.", &record, "--benchmark_min_time=2x");
+    binderperf(&words).ended(0).printed("BM_app-start ");
+    let run = read(&record);
+    let cases = workload::scenario::all().iter().flat_map(|scenario| &scenario.cases);
+    let count: usize = cases.map(|case| case.values.len()).sum();
+    assert_eq!(run.cases.len(), count);
+    for case in &run.cases {
+        assert_eq!(measured(&run, &case.name).iterations, 2, "{}", case.name);
+    }
+    assert_eq!(run.plan.test, "scenario all");
+}
+
+/// The figure of the slowed case is at least the time of the fault, and more than that of another case.
+#[test]
+fn a_slow_receiver_moves_the_figure_of_its_case_only() {
+    const FAULT_NS: u64 = 1_000_000;
+    let folder = Folder::new("scenario-slow");
+    let record = folder.path("r.json");
+    for (name, slow, other) in [
+        ("oneway", "oneway_send/1", "oneway_victim/0"),
+        ("descriptors", "descriptors/1", "descriptors/8"),
+        ("objects", "objects_known/1", "objects_new/1"),
+        ("buffers", "buffers_full/50", "buffers_full/0"),
+        ("death", "death_calm/10", "death_told/1"),
+        ("freeze", "freeze_pending/1", "freeze_refused"),
+        ("pool", "pool_nested", "pool_busy/0"),
+        ("sizes", "sizes/16", "sizes/1"),
+        ("cold", "cold_idle/1", "cold_reclaimed/4096"),
+    ] {
+        let filter = format!("--benchmark_filter=BM_({slow}|{other})$");
+        let fault = format!("--fault=slow-server=BM_{slow}");
+        let words = short(name, &filter, &record, "--benchmark_min_time=10x");
+        binderperf(&[&words[..], &[&fault]].concat()).ended(0);
+        let run = read(&record);
+        let least = |case: &str| measured(&run, &format!("BM_{case}")).samples.min;
+        assert!(least(slow) >= FAULT_NS, "{slow}: {} ns", least(slow));
+        assert!(least(other) < least(slow), "{other}: {} ns, {slow}: {} ns", least(other), least(slow));
+    }
+}
+
+#[test]
+fn a_receiver_that_fails_is_named_and_the_rest_is_measured() {
+    for (fault, why) in [
+        ("corrupt-reply", "the reply is not what was sent"),
+        ("kill-server", "the process server ended (signal: 6"),
+    ] {
+        let fault = format!("--fault={fault}=BM_sizes/16");
+        let folder = Folder::new("scenario-broken");
+        let record = folder.path("r.json");
+        let filter = "--benchmark_filter=BM_sizes/(16|256)$";
+        let words = short("sizes", filter, &record, "--benchmark_min_time=20x");
+        binderperf(&[&words[..], &[&fault]].concat()).ended(1).printed(why);
+        assert_eq!(measured(&read(&record), "BM_sizes/256").iterations, 20);
+    }
+}
+
+#[test]
+fn two_records_are_compared_case_by_case() {
+    let folder = Folder::new("scenario-compare");
+    let (before, after) = (folder.path("a.json"), folder.path("b.json"));
+    for record in [&before, &after] {
+        let words = short("descriptors", "--benchmark_filter=/(1|8)$", record, "--benchmark_min_time=20x");
+        binderperf(&words).ended(0);
+    }
+    let compared = binderperf(&["compare", &before, &after]);
+    assert!(matches!(compared.code, Some(0 | 1)), "{compared}");
+    compared.printed("BM_descriptors/1").printed("BM_descriptors/8");
+}
+
+#[test]
+fn scenarios_are_listed_and_their_steps_shown() {
+    binderperf(&["scenario", "list"]).ended(0).printed("  oneway_victim, N = 0, 1, 4\n");
+    let shown = binderperf(&["scenario", "show", "BM_death_told/1000"]).ended(0);
+    shown
+        .printed("process client copies 10\n")
+        .printed("  notified client 1000\n")
+        .printed("# A service dies");
+    workload::text::parse(&shown.stdout).expect("a description");
+    for (words, why) in [
+        (&["scenario"][..], "name a scenario (oneway, "),
+        (&["scenario", "floods"], "no scenario is named \"floods\""),
+        (&["scenario", "show", "oneway_victim/3"], "no measurement is named"),
+        (&["scenario", "sizes", "--service", "x"], "--service does not go with scenario sizes"),
+        (&["scenario", "sizes", "-m", "PASSTHROUGH"], "-m does not go with scenario sizes"),
+    ] {
+        binderperf(words).ended(2).complained(why);
+    }
+}
