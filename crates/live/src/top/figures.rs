@@ -45,7 +45,7 @@ impl Figures {
         self.oneway += u64::from(call.oneway);
         self.failed += u64::from(has_failed(call));
         self.doubtful += u64::from(call.doubtful);
-        if let Some(bytes) = call.bytes {
+        if let Some(bytes) = call.bytes() {
             self.bytes = Some(self.bytes.unwrap_or(0).saturating_add(bytes));
         }
         if call.is_sound() && !call.oneway {

@@ -168,6 +168,14 @@ pub struct Buffer {
     pub extra_size: u64,
 }
 
+impl Buffer {
+    /// Size of all of it in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.data_size.saturating_add(self.offsets_size).saturating_add(self.extra_size)
+    }
+}
+
 /// Fields of `binder_txn_latency_free`. The kernel's text swaps the labels of `code` and `flags` (contract TP-09);
 /// readers of text swap them back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

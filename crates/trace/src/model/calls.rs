@@ -63,8 +63,9 @@ pub(crate) struct OpenCall {
     pub(crate) frozen: bool,
     /// What is known of its failure.
     pub(crate) fate: Fate,
-    /// Bytes of the buffers of the call and its reply, if events show them.
-    pub(crate) bytes: Option<u64>,
+    /// Buffers of the call and of its reply, if events show them.
+    pub(crate) request: Option<Buffer>,
+    pub(crate) reply: Option<Buffer>,
     /// Calls that threads of its receiver served, if the trace ends before one took it.
     pub(crate) behind: Vec<i32>,
     pub(crate) doubtful: bool,
@@ -242,14 +243,13 @@ impl Calls {
         let pending = self.pending.get(&key(flavour, buffer.debug_id)).copied();
         let Some(Pending::Request(slot) | Pending::Reply(slot)) = pending else { return };
         let Some(open) = self.get_mut(slot) else { return };
+        let (fate, size) = match pending {
+            Some(Pending::Reply(_)) => (&mut open.fate.reply, &mut open.reply),
+            _ => (&mut open.fate.request, &mut open.request),
+        };
+        *fate = data;
         if data == Data::Allocated {
-            let bytes =
-                buffer.data_size.saturating_add(buffer.offsets_size).saturating_add(buffer.extra_size);
-            open.bytes = Some(open.bytes.unwrap_or(0).saturating_add(bytes));
-        }
-        match pending {
-            Some(Pending::Reply(_)) => open.fate.reply = data,
-            _ => open.fate.request = data,
+            *size = Some(buffer);
         }
     }
 

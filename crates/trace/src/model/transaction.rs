@@ -7,7 +7,7 @@ use super::chain::Link;
 use super::failure::Failure;
 use super::method::Method;
 use crate::cause::Segment;
-use crate::event::{Flavour, Name, Prio};
+use crate::event::{Buffer, Flavour, Name, Prio};
 
 /// One thread of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +92,10 @@ pub struct Transaction {
     pub outcome: Outcome,
     /// The end of a call that failed.
     pub failure: Option<Failure>,
-    /// Bytes of data, offsets and scattered buffers, of the call and of its reply; `None` if no event shows them.
-    pub bytes: Option<u64>,
+    /// Buffer of the call's data in its receiver; `None` if no event shows it.
+    pub request: Option<Buffer>,
+    /// Buffer of the reply's data in the caller; `None` if no event shows it.
+    pub reply: Option<Buffer>,
     /// `debug_id`s of the calls that threads of its receiver served when the trace ended, if none of them took this one; 16
     /// at most.
     pub behind: Vec<i32>,
@@ -118,6 +120,13 @@ impl Transaction {
     #[must_use]
     pub fn ns(&self) -> u64 {
         self.end.saturating_sub(self.begin)
+    }
+
+    /// Bytes of data, offsets and scattered buffers, of the call and of its reply; `None` if no event shows them.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        let buffers = [self.request, self.reply].into_iter().flatten();
+        buffers.map(|buffer| buffer.bytes()).reduce(u64::saturating_add)
     }
 
     /// CPUs of sender and receiver, if they differ.
