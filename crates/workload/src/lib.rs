@@ -3,11 +3,15 @@
 //! - [`description`]: a load as data, a [`Workload`]; [`text`] reads its text form, [`print`](print()) writes it.
 //! - [`scenario`]: the loads that are measured, as tables of steps.
 //! - [`Recorder`]: what a trace holds of a load, a [`Recording`].
+//! - [`Recorder`]: what a trace holds of a load, a [`Recording`]; [`from_trace`] makes a description of it.
 //!
 //! Not here: carrying it out (`bench`), reading traces (`trace`).
 #![forbid(unsafe_code)]
 
 pub mod description;
+#[cfg(test)]
+mod fixtures;
+pub mod from_trace;
 mod print;
 pub mod scenario;
 pub mod recording;
