@@ -27,6 +27,13 @@ pub(crate) mod verdicts;
 pub use recorder::picture_title;
 pub use units::visible::printable;
 
+/// A table as text: a first column of words, the others of numbers. A column without any text below its head is not shown.
+#[must_use]
+pub fn plain(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let row = |cells: Vec<String>| table::Row::Cells(cells.into_iter().map(table::Cell::from).collect());
+    table::Table::new(heads).rows(rows.map(row)).text()
+}
+
 /// A CSV cell: control characters escaped, in quotes if it contains a comma or a quote.
 pub(crate) fn csv_cell(text: &str) -> String {
     let text = printable(text);

@@ -4,11 +4,14 @@
 //! - [`scenario`]: the loads that are measured, as tables of steps.
 //! - [`Recorder`]: what a trace holds of a load, a [`Recording`].
 //! - [`Recorder`]: what a trace holds of a load, a [`Recording`]; [`from_trace`] makes a description of it.
+//! - [`figures`] of a recording, and the [`distance`] of a replay from its original.
 //!
 //! Not here: carrying it out (`bench`), reading traces (`trace`).
 #![forbid(unsafe_code)]
 
 pub mod description;
+pub mod distance;
+pub mod figures;
 #[cfg(test)]
 mod fixtures;
 pub mod from_trace;
