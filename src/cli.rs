@@ -67,6 +67,7 @@ mod trace;
 pub(crate) mod tree;
 mod vm;
 mod watch;
+mod workload;
 
 /// The largest time limit in seconds: longer than any run, and sums never overflow.
 pub(crate) const A_YEAR_S: u64 = 365 * 24 * 3600;

@@ -16,6 +16,7 @@ mod source;
 
 pub(super) use ask::answer;
 pub(super) use draw::scenes;
+pub(super) use source::open as open_trace;
 
 use bench::tracing::CheckError;
 use clap::{Args, Subcommand};

@@ -11,7 +11,7 @@ use super::{
     ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
     explain, fleet, fuzz, gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on,
     on_words, overload, report, run, scenario, servicemanager, services, shim, show, state, throughput, top,
-    trace, vm, watch,
+    trace, vm, watch, workload,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -46,6 +46,7 @@ enum Command {
     BisectStep(Box<bisect::BisectArgs>),
     History(history::HistoryArgs),
     Trace(trace::TraceArgs),
+    Workload(workload::WorkloadArgs),
     Applet(applet::AppletArgs),
     State(state::StateArgs),
     Conformance(conformance::ConformanceArgs),
@@ -142,6 +143,7 @@ impl Command {
             Self::BisectStep(args) => bisect::run(&args),
             Self::History(args) => history::run(&args),
             Self::Trace(args) => trace::run(args),
+            Self::Workload(args) => workload::run(&args),
             Self::Applet(args) => applet::run(args, PROGRAM),
             Self::State(args) => state::run(&args),
             Self::Conformance(args) => conformance::run(&args),

@@ -2,7 +2,6 @@
 //!
 //! - [`description`]: a load as data, a [`Workload`]; [`text`] reads its text form, [`print`](print()) writes it.
 //! - [`scenario`]: the loads that are measured, as tables of steps.
-//! - [`Recorder`]: what a trace holds of a load, a [`Recording`].
 //! - [`Recorder`]: what a trace holds of a load, a [`Recording`]; [`from_trace`] makes a description of it.
 //! - [`figures`] of a recording, and the [`distance`] of a replay from its original.
 //!
@@ -16,8 +15,8 @@ pub mod figures;
 mod fixtures;
 pub mod from_trace;
 mod print;
-pub mod scenario;
 pub mod recording;
+pub mod scenario;
 pub mod text;
 
 pub use description::Workload;

@@ -1,0 +1,77 @@
+//! The trace that a command reads, and the part of it.
+//! Not here: recordings (crate `workload`).
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use workload::recording::{Half, Recorder, Recording, Selection};
+
+use crate::cli::trace::open_trace;
+use crate::cli::{Failure, OrExit, exit, input};
+
+/// Which part of a trace.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PartArgs {
+    /// Leave out calls that were sent before this time, in seconds from the trace's first event
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    from: Option<u64>,
+
+    /// Leave out calls that were sent at this time or later
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    to: Option<u64>,
+
+    /// Only one half of the calls, by time: one to describe, the other to judge by
+    #[arg(long, value_enum)]
+    half: Option<HalfArg>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum HalfArg {
+    /// The first half
+    First,
+    /// The second half
+    Second,
+}
+
+impl PartArgs {
+    /// Selection of this part.
+    pub(super) fn selection(&self) -> Selection {
+        let half = self.half.map(|half| match half {
+            HalfArg::First => Half::First,
+            HalfArg::Second => Half::Second,
+        });
+        Selection { from_ns: self.from, to_ns: self.to, half, ..Selection::default() }
+    }
+
+    /// Whether it is a half.
+    pub(super) fn is_half(&self) -> bool {
+        self.half.is_some()
+    }
+}
+
+/// Reads seconds as nanoseconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    let seconds = text.trim_end_matches('s').parse::<f64>().ok();
+    let ns =
+        seconds.filter(|seconds| (0.0..1e9).contains(seconds)).map(|seconds| (seconds * 1e9).round() as u64);
+    ns.ok_or_else(|| format!("{text:?} is no number of seconds"))
+}
+
+/// Reads a trace of any form.
+pub(super) fn recording(path: &Path) -> Result<Recording, Failure> {
+    let read = || {
+        let file = input::seekable(path).map_err(|error| sys::errno::describe(&error))?;
+        let mut reader = open_trace(file).map_err(|error| error.to_string())?;
+        let mut recorder = Recorder::default();
+        while let Some(event) = reader.next() {
+            recorder.take(&event, reader.names());
+        }
+        Ok::<_, String>(recorder.finish(reader.names()))
+    };
+    read().map_err(|why| format!("{}: {why}", path.display())).or_exit(exit::USAGE)
+}
+
+/// An error of a trace, with its path.
+pub(super) fn of_trace<T, E: std::fmt::Display>(path: &Path, result: Result<T, E>) -> Result<T, Failure> {
+    result.map_err(|why| format!("{}: {why}", path.display())).or_exit(exit::USAGE)
+}
