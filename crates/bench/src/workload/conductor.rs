@@ -50,12 +50,11 @@ impl<X: Context + Clone> Conductor<X> {
     /// The reason, for the user.
     pub(crate) fn begin(context: &X, dialect: Dialect, group: Group, most: u64) -> Result<Self, String> {
         let place = Self::open_place(context, dialect, &group).map_err(|error| error.to_string())?;
-        group.begin(|| {
-            if group.program.measuring < group.program.processes.len() {
-                place.serve()?;
-            }
-            place.find()
-        })?;
+        if group.program.measuring < group.program.processes.len() {
+            // First, as others look it up.
+            place.serve().map_err(|error| error.to_string())?;
+        }
+        group.begin(|| place.find())?;
         let own = Own::new(&*place, u32::MAX);
         let reached = vec![[0; 3]; group.program.processes.len()];
         let mut conductor = Self {
@@ -211,6 +210,13 @@ impl<X: Context + Clone> RoundTrip for Conductor<X> {
 
     fn most_samples(&self) -> u64 {
         self.most
+    }
+}
+
+impl<X: Context> Drop for Conductor<X> {
+    fn drop(&mut self) {
+        // Its pool would keep the context open for the rest of the run. A driver that fails keeps it anyway.
+        let _ = self.place.endpoint.process.shutdown();
     }
 }
 

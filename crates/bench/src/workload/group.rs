@@ -4,7 +4,7 @@
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use backend::AnyContext;
@@ -73,7 +73,9 @@ impl Group {
         let board = Board::create(program.processes.len()).map_err(os("making shared memory"))?;
         let mut memory = SharedMemory::create(text.len().max(1)).map_err(os("making shared memory"))?;
         memory.copy_in(0, text.as_bytes());
-        let names = format!("binderperf.workload.{}", std::process::id());
+        // The manager may still know the names of the last load.
+        static LOADS: AtomicU32 = AtomicU32::new(0);
+        let names = format!("binderperf.workload.{}.{}", std::process::id(), LOADS.fetch_add(1, Relaxed));
         let members = program.processes.iter().map(|_| Vec::new()).collect();
         let (program, board) = (Arc::new(program), Arc::new(board));
         let mut group = Self { program, board, names, text: memory, setting, watched, members, started: 0 };
