@@ -26,7 +26,7 @@ const MOST_CARRYING: usize = 1 << 14;
 const MOST_NAMES: usize = 1 << 16;
 
 /// Subject of the marks by which a replay names its processes, its begin and its end; see [`mark_of_process`].
-const SUBJECT: &str = "workload";
+pub const SUBJECT: &str = "workload";
 
 /// Text of the mark that a process of a replay writes to `trace_marker` by its first thread: it is this process of the description.
 #[must_use]

@@ -54,7 +54,8 @@ impl<X: Context + Clone> Conductor<X> {
             // First, as others look it up.
             place.serve().map_err(|error| error.to_string())?;
         }
-        group.begin(|| place.find())?;
+        group.find(|| place.find())?;
+        group.run();
         let own = Own::new(&*place, u32::MAX);
         let reached = vec![[0; 3]; group.program.processes.len()];
         let mut conductor = Self {

@@ -131,11 +131,11 @@ impl Group {
             .map_err(|why| format!("{} did not start: {why}", self.program.processes[process].name))
     }
 
-    /// Has all processes find each other, and begins. `find` is what this process does meanwhile.
+    /// Has all processes find each other. `find` is what this process does meanwhile.
     ///
     /// # Errors
     /// The reason, for the user.
-    pub(super) fn begin<E: std::fmt::Display>(
+    pub(super) fn find<E: std::fmt::Display>(
         &self,
         find: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), String> {
@@ -144,9 +144,12 @@ impl Group {
             find().map_err(|error| error.to_string())?;
             self.board.await_found(self.started).map_err(|error| error.to_string())
         });
-        found.map_err(|error| self.reason().unwrap_or(error))?;
+        found.map_err(|error| self.reason_soon().unwrap_or(error))
+    }
+
+    /// Has all threads begin.
+    pub(super) fn run(&self) {
         self.board.enter(Phase::Running);
-        Ok(())
     }
 
     /// Numbers of the processes that are copies of this one.

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use ftrace::marker::Marker;
 use ipc::Release;
 use procgroup::Watchdog;
 use record::{Case, Outcome, Run};
 use workload::Workload;
 use workload::description::{Step, Turns};
+use workload::recording::SUBJECT;
 
 use super::group::{Group, Setting};
 use super::place::Sample;
@@ -40,11 +42,21 @@ pub struct WorkloadOptions {
     pub android: Release,
     /// Time limit without a served call beyond the longest sleep of the load, in seconds.
     pub patience_s: u64,
+    /// Time limit of all, in seconds.
+    pub time_limit_s: u64,
     /// Command line, for the record.
     pub command_line: Vec<String>,
 }
 
 impl WorkloadOptions {
+    /// Checks that the load can be carried out here.
+    ///
+    /// # Errors
+    /// Why not, as a message for the user.
+    pub fn check(&self) -> Result<(), String> {
+        self.program().map(drop)
+    }
+
     /// The load at its scale, numbered.
     ///
     /// # Errors
@@ -108,6 +120,7 @@ pub fn execute(options: &WorkloadOptions, observer: &mut dyn Observer) -> Result
         program.threads.iter().map(|thread| u64::from(workload.processes[thread.process].copies)).sum();
     run.overloaded = threads > u64::from(sys::sched::usable_cpus());
     let _ = sys::limits::raise_open_files(4096);
+    let until = Instant::now() + Duration::from_secs(options.time_limit_s);
     observer.begins(&run);
     let _manager = prologue.manage(options.patience_s)?;
     let context =
@@ -119,7 +132,7 @@ pub fn execute(options: &WorkloadOptions, observer: &mut dyn Observer) -> Result
         observer.starts(&run, 0, round as usize, options.rounds as usize);
         let program =
             program.take().map_or_else(|| Program::new(&workload), Ok).map_err(RunError::Unready)?;
-        let samples = carry_out(options, &text, program, setting, observer);
+        let samples = carry_out(options, &text, program, setting, until, observer);
         let last = prologue.brokers.end_of_run(&mut run, "the load");
         match samples {
             Ok(samples) => keep(&mut run, &pairs, &samples),
@@ -164,12 +177,17 @@ fn carry_out(
     text: &str,
     program: Program,
     setting: Setting,
+    until: Instant,
     observer: &mut dyn Observer,
 ) -> Result<BTreeMap<Pair, Vec<u64>>, String> {
     let watchdog = Watchdog::new(Duration::from_secs(options.patience_s.max(1)));
     let group = Group::start(text, program, setting, watchdog.watched())?;
-    group.begin(|| Ok::<(), String>(()))?;
-    await_end(options, &group, observer)?;
+    group.find(|| Ok::<(), String>(()))?;
+    let marker = Marker::into(None);
+    marker.mark(SUBJECT, format_args!("load=begin"));
+    group.run();
+    await_end(options, &group, until, observer)?;
+    marker.mark(SUBJECT, format_args!("load=end"));
     let mut times: BTreeMap<Pair, Vec<u64>> = BTreeMap::new();
     for report in group.end()? {
         let samples: Vec<Sample> = serde_json::from_str(&report).map_err(|_| match report.as_str() {
@@ -186,7 +204,12 @@ fn carry_out(
 }
 
 /// Waits until all threads that end have ended; without any, for the time of the options.
-fn await_end(options: &WorkloadOptions, group: &Group, observer: &mut dyn Observer) -> Result<(), String> {
+fn await_end(
+    options: &WorkloadOptions,
+    group: &Group,
+    until: Instant,
+    observer: &mut dyn Observer,
+) -> Result<(), String> {
     let ends = group.program.threads.iter().any(|thread| matches!(thread.turns, Turns::Times(_)));
     let time = Duration::from_secs_f64(options.seconds.max(0.0));
     let patience = Duration::from_secs(options.patience_s).saturating_add(longest_pause(&options.workload));
@@ -206,6 +229,9 @@ fn await_end(options: &WorkloadOptions, group: &Group, observer: &mut dyn Observ
         if served != last {
             (last, moved) = (served, Instant::now());
             observer.advanced(served.min(all.max(served)), all.max(served));
+        }
+        if Instant::now() >= until {
+            return Err(format!("the time limit of {} s is over", options.time_limit_s));
         }
         if sys::patience::is_over(moved, patience) {
             let waited = moved.elapsed().as_secs();
@@ -279,6 +305,7 @@ mod tests {
             wanted: Wanted::default(),
             android: Release::default(),
             patience_s: 30,
+            time_limit_s: 600,
             command_line: Vec::new(),
         }
     }

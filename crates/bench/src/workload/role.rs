@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use backend::{AnyContext, on_context};
 use driver::{Connection, Context};
+use ftrace::marker::Marker;
 use procgroup::Role;
 use procgroup::role::{say, tell_ready};
 use serde::{Deserialize, Serialize};
 use sys::sched::{self, Policy};
 use workload::description::{Scheduling, Turns};
+use workload::recording::SUBJECT;
 
 use super::actor::{self, Own};
 use super::board::{Board, Counter, Phase};
@@ -85,6 +87,12 @@ impl ProcessRole {
         let released = board.value(self.process, Counter::Released);
         tell_ready("").map_err(CallError::os("reporting readiness"))?;
         board.await_phase(Phase::Finding)?;
+        let alone = program.processes.get(self.process).is_none_or(|process| process.copies == 1);
+        let marker = Marker::into(None);
+        match alone {
+            true => marker.mark(SUBJECT, format_args!("process={}", self.name)),
+            false => marker.mark(SUBJECT, format_args!("process={}.{}", self.name, self.copy)),
+        };
         place.find()?;
         board.found();
         board.await_phase(Phase::Running)?;
