@@ -69,3 +69,4 @@ mod via_perfetto;
 mod vm;
 mod watch;
 mod workers;
+mod workload_run;

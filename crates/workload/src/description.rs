@@ -144,10 +144,14 @@ pub enum Step {
         /// Number of notices.
         notices: u32,
     },
-    /// Freezes a process, as a system does with cached applications.
+    /// Freezes a process in the driver: calls to it are refused, oneway calls are kept.
     Freeze(usize),
     /// Thaws it.
     Thaw(usize),
+    /// Stops all threads of a process, as a system does with a frozen one.
+    Stop(usize),
+    /// Lets them go on.
+    Continue(usize),
     /// Has the kernel take unused pages of the driver's areas.
     Reclaim,
 }

@@ -97,6 +97,8 @@ fn steps(out: &mut String, workload: &Workload, steps: &[Step], depth: usize) {
             }
             Step::Freeze(of) => line(out, depth, format_args!("freeze {}", name(*of))),
             Step::Thaw(of) => line(out, depth, format_args!("thaw {}", name(*of))),
+            Step::Stop(of) => line(out, depth, format_args!("stop {}", name(*of))),
+            Step::Continue(of) => line(out, depth, format_args!("continue {}", name(*of))),
             Step::Reclaim => line(out, depth, "reclaim"),
         }
     }

@@ -364,6 +364,8 @@ impl<'t> Parser<'t> {
             "start" => Step::Start(self.process(words)?),
             "freeze" => Step::Freeze(self.process(words)?),
             "thaw" => Step::Thaw(self.process(words)?),
+            "stop" => Step::Stop(self.process(words)?),
+            "continue" => Step::Continue(self.process(words)?),
             "reclaim" => Step::Reclaim,
             _ => return Err(words.line.error(format!("{word:?} is no step"))),
         })

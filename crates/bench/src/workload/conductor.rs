@@ -119,6 +119,8 @@ impl<X: Context + Clone> Conductor<X> {
             }
             Step::Freeze(process) => self.freeze(*process, true)?,
             Step::Thaw(process) => self.freeze(*process, false)?,
+            Step::Stop(process) => self.group.pause(*process, true),
+            Step::Continue(process) => self.group.pause(*process, false),
             Step::Reclaim => reclaim()?,
             _ => actor::step_of_thread(&self.place, &mut self.own, step)?,
         }

@@ -157,6 +157,11 @@ impl Group {
         self.members[process].iter().map(|member| member.worker.pid())
     }
 
+    /// Stops or continues all copies of a process.
+    pub(super) fn pause(&self, process: usize, on: bool) {
+        self.members[process].iter().for_each(|member| member.worker.pause(on));
+    }
+
     /// Kills all copies of a process.
     pub(super) fn kill(&self, process: usize) {
         for member in &self.members[process] {

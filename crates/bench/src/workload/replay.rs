@@ -167,7 +167,7 @@ fn pairs(program: &Program) -> Vec<Pair> {
 
 fn pair_case(workload: &Workload, (from, to, oneway): Pair, index: u32) -> Case {
     let way = if oneway { "/oneway" } else { "" };
-    let name = format!("{}>{}{way}", workload.name(from), workload.name(to));
+    let name = format!("{}:{}{way}", workload.name(from), workload.name(to));
     case::new_case(name, "workload".to_owned(), index)
 }
 

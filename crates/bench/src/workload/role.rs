@@ -54,17 +54,13 @@ impl Role for ProcessRole {
 
     fn run(self) -> Result<(), String> {
         let any = AnyContext::parse(&self.address);
-        let samples = on_context!(&any, |context| self.carry_out(context));
-        let samples = samples.map_err(|error| error.to_string())?;
-        let text = serde_json::to_string(&samples).map_err(|error| error.to_string())?;
-        say(&text);
-        Ok(())
+        on_context!(&any, |context| self.carry_out(context)).map_err(|error| error.to_string())
     }
 }
 
 impl ProcessRole {
-    /// Lives the process's life; returns the times of its calls.
-    fn carry_out<X: Context>(self, context: &X) -> Result<Vec<(u32, u64)>, CallError> {
+    /// Lives the process's life, and reports the times of its calls.
+    fn carry_out<X: Context>(self, context: &X) -> Result<(), CallError> {
         let text = std::fs::read_to_string(&self.text).map_err(CallError::os("reading the load"))?;
         let workload = workload::text::parse(&text).map_err(refused)?;
         let program = Arc::new(Program::new(&workload).map_err(refused)?);
@@ -98,9 +94,12 @@ impl ProcessRole {
         board.await_phase(Phase::Running)?;
         run_threads(&place, released)?;
         board.done();
-        // Its parent ends it, or asks for the samples, when all are done.
         board.await_phase(Phase::Over)?;
-        Ok(actor::samples(&place))
+        say(&serde_json::to_string(&actor::samples(&place)).map_err(refused)?);
+        // Others may still call it. Its parent kills all of them when it has all reports.
+        loop {
+            std::thread::park();
+        }
     }
 }
 
