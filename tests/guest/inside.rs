@@ -5,6 +5,7 @@ mod inheritance;
 mod inversion;
 mod latency;
 mod names;
+mod scenario;
 mod state;
 mod throughput;
 mod top;
