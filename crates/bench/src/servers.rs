@@ -279,6 +279,11 @@ impl Servers {
         let text = template.text(value).unwrap_or_default();
         let workload = ::workload::text::parse(&text).map_err(failed("reading the scenario"))?;
         let program = Program::new(&workload).map_err(CaseError::Failed)?;
+        if program.reclaims() && matches!(context, AnyContext::Embedded(_)) {
+            let why =
+                "the embedded driver's areas are memory that the kernel's shrinker does not take pages of";
+            return Err(CaseError::Unfit(why.to_owned()));
+        }
         let setting = Setting { context: context.clone(), dialect, sampled: false, fault };
         let group = Group::start(&text, program, setting, self.watchdog.watched());
         let group = group.map_err(CaseError::Failed)?;

@@ -206,10 +206,12 @@ impl WorkerProcess {
         let (start, mut said) = (Instant::now(), unread.into_inner());
         let Some(mut stdout) = stdout else { return Ok(String::new()) };
         let os = |error: io::Error| format!("reading its output: {}", sys::errno::describe(&error));
+        let mut searched = 0;
         let end = loop {
-            if let Some(end) = said.iter().position(|byte| *byte == b'\n') {
-                break end + 1;
+            if let Some(end) = said[searched..].iter().position(|byte| *byte == b'\n') {
+                break searched + end + 1;
             }
+            searched = said.len();
             let seen = sys::seqpacket::poll(stdout.as_fd(), LOOK_MS).map_err(os)?;
             if !seen.readable && !seen.hung_up {
                 if sys::patience::is_over(start, limit) {
@@ -217,7 +219,7 @@ impl WorkerProcess {
                 }
                 continue;
             }
-            let mut some = [0; 512];
+            let mut some = [0; 16_384];
             match stdout.read(&mut some).map_err(os)? {
                 0 => break said.len(),
                 count => said.extend_from_slice(&some[..count]),

@@ -110,6 +110,8 @@ pub enum Step {
     Link,
     /// Takes these requests back.
     Unlink,
+    /// Lets go of the objects that it keeps.
+    Forget,
     /// Registers this many services under names that nobody has yet.
     Register(u32),
     /// Asks the service manager for a notice each time that the measuring process registers its first service.
@@ -126,7 +128,8 @@ pub enum Step {
     Release(usize),
     /// Waits until they all have.
     Finished(usize),
-    /// Waits until a process has served this many oneway calls since the last such step.
+    /// Waits until a process has served or holds this many more calls than at the last such step: oneway calls, and calls that its
+    /// receiver holds.
     Served {
         /// Index of the process.
         process: usize,

@@ -79,6 +79,7 @@ fn steps(out: &mut String, workload: &Workload, steps: &[Step], depth: usize) {
             Step::Fetch { from, count } => line(out, depth, format_args!("fetch {} {count}", name(*from))),
             Step::Link => line(out, depth, "link"),
             Step::Unlink => line(out, depth, "unlink"),
+            Step::Forget => line(out, depth, "forget"),
             Step::Register(count) => line(out, depth, format_args!("register {count}")),
             Step::Subscribe => line(out, depth, "subscribe"),
             Step::LookUp(of) => line(out, depth, format_args!("look-up {}", name(*of))),

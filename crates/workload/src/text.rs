@@ -16,7 +16,7 @@ pub const MEASURING: &str = "measuring";
 /// Calls within calls, at most.
 const DEEPEST: usize = 32;
 /// Processes with their copies, at most.
-const MOST_PROCESSES: u64 = 10_000;
+pub const MOST_PROCESSES: u64 = 10_000;
 /// Lines, at most.
 const MOST_LINES: usize = 2_000_000;
 /// Bytes of a request or reply, at most.
@@ -327,7 +327,15 @@ impl<'t> Parser<'t> {
                 .ok_or_else(|| line.error(format!("a duration is like 12.5us, up to a day, not {word:?}")))
         };
         let step = match word {
-            "call" | "oneway" => return self.call(words, word == "oneway"),
+            "call" | "oneway" => {
+                let step = self.call(words, word == "oneway")?;
+                return match &step {
+                    Step::Call(call) if place == Place::Receiver && call.carries.handles > 0 => {
+                        Err(line.error("a receiver keeps no objects that its call could pass on as handles"))
+                    }
+                    _ => Ok(step),
+                };
+            }
             "work" => Step::Work(time(&mut words)?),
             "sleep" => Step::Sleep(time(&mut words)?),
             "at" => only(&[Place::Thread]).and_then(|()| Ok(Step::At(time(&mut words)?)))?,
@@ -347,6 +355,7 @@ impl<'t> Parser<'t> {
             "fetch" => Step::Fetch { from: self.process(words)?, count: count(words)? },
             "link" => Step::Link,
             "unlink" => Step::Unlink,
+            "forget" => Step::Forget,
             "register" => Step::Register(count(words)?),
             "subscribe" => Step::Subscribe,
             "look-up" => Step::LookUp(self.process(words)?),

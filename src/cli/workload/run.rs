@@ -19,7 +19,7 @@ const LARGEST: u64 = 256 << 20;
 /// Carry a description out: its processes make their calls, and report how long each took
 ///
 /// A call that depended on an earlier one comes behind it, however long that took; one that came by time comes at its time. To judge it,
-/// record it: `trace record -o FILE -- workload run DESCRIPTION`, then `workload distance ORIGINAL FILE`.
+/// record it: `trace record -o FILE -- binderperf workload run DESCRIPTION`, then `workload distance ORIGINAL FILE`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// The description
@@ -31,6 +31,10 @@ pub(crate) struct RunArgs {
     /// Run N such loads at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     scale: u32,
+
+    /// Leave the priorities of the description out: all threads are ordinary ones
+    #[arg(long)]
+    no_scheduling: bool,
 
     /// Carry it out N times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -56,6 +60,7 @@ impl RunArgs {
         let options = WorkloadOptions {
             workload,
             scale: self.scale,
+            with_scheduling: !self.no_scheduling,
             rounds: self.rounds,
             seconds: self.seconds.into(),
             wanted: self.driver.wanted()?,

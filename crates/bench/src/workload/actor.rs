@@ -4,14 +4,15 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use abi::codes::tf;
 use abi::{Payload, TransactionFlags};
 use driver::Connection;
 use ipc::binder::Parcel;
-use ipc::{DeathLink, Outcome, Proxy};
-use sys::clock::monotonic_ns;
+use ipc::{DeathLink, Outcome, Proxy, Refusal, TransactError};
+use sys::clock::{monotonic_ns, thread_cpu_ns};
 use workload::description::{Carries, Expected, Step};
 
 use super::board::Counter;
@@ -22,7 +23,7 @@ use crate::call_error::{CallError, refused};
 use crate::measure::echo::{Sabotage, compute};
 use crate::plan::FaultKind;
 
-/// What one thread has for itself.
+/// The own part of one thread.
 pub(super) struct Own {
     pub(super) proxies: Proxies,
     /// Number of the copy for which it makes calls.
@@ -38,14 +39,16 @@ pub(super) struct Own {
     ready: Vec<(usize, Parcel)>,
     /// Requests that were sent, to be dropped outside of the samples.
     used: Vec<Parcel>,
+    /// Whether samples are taken of its steps.
+    measures: bool,
 }
 
 impl Own {
-    /// What a thread begins with. Threads of a load have different numbers, not 0.
-    pub(super) fn new<C: Connection>(place: &Place<C>, thread: u32) -> Self {
-        let mut request = place.zeros.clone();
+    /// The begin of a thread whose largest request has this many bytes.
+    pub(super) fn new<C: Connection>(place: &Place<C>, largest: usize, measures: bool) -> Self {
+        let mut request = vec![0; largest];
         if let Some(stamp) = request.first_chunk_mut::<4>() {
-            *stamp = thread.to_ne_bytes();
+            *stamp = fresh_stamp().to_ne_bytes();
         }
         Self {
             proxies: place.proxies.get().cloned().unwrap_or_default(),
@@ -56,6 +59,7 @@ impl Own {
             sequence: 0,
             ready: Vec::new(),
             used: Vec::new(),
+            measures,
         }
     }
 
@@ -70,39 +74,11 @@ impl Own {
                 && place.identity.program.sites[*site].call.carries != Carries::default()
                 && !self.ready.iter().any(|(ready, _)| ready == site)
             {
-                let parcel = self.parcel(place, *site)?;
+                let parcel = parcel(place, *site, &self.kept)?;
                 self.ready.push((*site, parcel));
             }
         }
         Ok(())
-    }
-
-    /// A request that carries more than bytes.
-    fn parcel<C: Connection>(&self, place: &Place<C>, site: usize) -> Result<Parcel, CallError> {
-        let call = &place.identity.program.sites[site].call;
-        let Carries { descriptors, new_objects, known_objects, handles } = call.carries;
-        let mut parcel = Parcel::for_release(place.endpoint.process.release());
-        // Whole words, as a parcel has.
-        (0..call.request.div_ceil(4)).for_each(|_| parcel.write_i32(0));
-        for _ in 0..descriptors {
-            let copy = place.file.try_clone().map_err(CallError::os("copying a descriptor"))?;
-            parcel.write_fd(OwnedFd::from(copy));
-        }
-        (0..new_objects).for_each(|_| parcel.write_binder(&place.new_object()));
-        if known_objects > 0 {
-            let known = known_objects as usize;
-            place.objects(known + 1)[1..=known].iter().for_each(|object| parcel.write_binder(object));
-        }
-        if handles as usize > self.kept.len() {
-            return Err(refused(format_args!(
-                "{handles} handles are wanted, {} were fetched",
-                self.kept.len()
-            )));
-        }
-        for proxy in &self.kept[..handles as usize] {
-            parcel.write_binder(&proxy.clone().into());
-        }
-        Ok(parcel)
     }
 
     fn proxy(&self, process: usize, copy: u32) -> Result<&Proxy, CallError> {
@@ -110,6 +86,47 @@ impl Own {
         let copies = copies.ok_or_else(|| refused("a call to a process that was not looked up"))?;
         Ok(&copies[copy as usize % copies.len()])
     }
+}
+
+/// A request that carries more than bytes; `kept` are the handles that its thread keeps.
+fn parcel<C: Connection>(place: &Place<C>, site: usize, kept: &[Proxy]) -> Result<Parcel, CallError> {
+    let call = &place.identity.program.sites[site].call;
+    let Carries { descriptors, new_objects, known_objects, handles } = call.carries;
+    let mut parcel = Parcel::for_release(place.endpoint.process.release());
+    // Whole words, which a parcel consists of.
+    (0..call.request.div_ceil(4)).for_each(|_| parcel.write_i32(0));
+    for _ in 0..descriptors {
+        let copy = place.file.try_clone().map_err(CallError::os("copying a descriptor"))?;
+        parcel.write_fd(OwnedFd::from(copy));
+    }
+    (0..new_objects).for_each(|_| parcel.write_binder(&place.new_object()));
+    if known_objects > 0 {
+        let known = known_objects as usize;
+        place.objects(known)[..known].iter().for_each(|object| parcel.write_binder(object));
+    }
+    let wanted = kept
+        .get(..handles as usize)
+        .ok_or_else(|| refused(format_args!("{handles} handles are wanted, {} were fetched", kept.len())))?;
+    wanted.iter().for_each(|proxy| parcel.write_binder(&proxy.clone().into()));
+    Ok(parcel)
+}
+
+/// A number that no other thread of a load has, not 0.
+fn fresh_stamp() -> u32 {
+    /// Bits for the threads of one process.
+    const THREADS: u32 = 10;
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let thread = LAST.fetch_add(1, Relaxed) & ((1 << THREADS) - 1);
+    (std::process::id() << THREADS | thread).max(1)
+}
+
+/// Counts a call that was served; oneway ones apart.
+pub(super) fn count_served<C: Connection>(place: &Place<C>, site: usize) {
+    let (board, process) = (&place.identity.board, place.identity.process);
+    if place.identity.program.sites.get(site).is_some_and(|site| site.call.oneway) {
+        board.count(process, Counter::Served);
+    }
+    board.count(process, Counter::Calls);
 }
 
 /// Makes steps of a thread.
@@ -130,7 +147,7 @@ pub(super) fn perform<C: Connection>(
 /// Makes one step that is no call.
 ///
 /// # Errors
-/// As [`perform`].
+/// Those of [`perform`].
 pub(super) fn step_of_thread<C: Connection>(
     place: &Arc<Place<C>>,
     own: &mut Own,
@@ -146,6 +163,7 @@ pub(super) fn step_of_thread<C: Connection>(
         Step::Fetch { from, count } => fetch(place, own, *from, *count)?,
         Step::Link => link(place, own)?,
         Step::Unlink => own.links.clear(),
+        Step::Forget => own.kept.clear(),
         Step::Register(count) => register(place, *count)?,
         Step::Subscribe => subscribe(place)?,
         Step::LookUp(process) => {
@@ -160,22 +178,33 @@ pub(super) fn step_of_thread<C: Connection>(
         // The reader lets no others through in a thread's steps.
         _ => {}
     }
+    place.identity.board.count(place.identity.process, Counter::Steps);
     Ok(())
 }
 
 /// Makes the steps of a receiver, for the copy of the caller.
 ///
 /// # Errors
-/// As [`perform`].
+/// Those of [`perform`].
 pub(super) fn serve<C: Connection>(place: &Place<C>, acts: &[Act], copy: u32) -> Result<(), CallError> {
     for act in acts {
         match act {
             Act::Call(site) => {
                 // Calls come only after all processes have found each other.
-                let copies = &place.proxies.wait()[place.identity.program.sites[*site].call.to];
+                let call = &place.identity.program.sites[*site].call;
+                let copies = &place.proxies.wait()[call.to];
                 let proxy = &copies[copy as usize % copies.len().max(1)];
-                for _ in 0..place.identity.program.sites[*site].call.times {
-                    transact(place, proxy, *site, copy, payload(place, *site))?;
+                for _ in 0..call.times {
+                    if call.carries == Carries::default() {
+                        let payload =
+                            Payload { data: &place.zeros[..call.request as usize], ..Payload::default() };
+                        transact(place, proxy, *site, copy, payload)?;
+                    } else {
+                        let parcel = parcel(place, *site, &[])?;
+                        let payload =
+                            Payload { data: parcel.data(), offsets: parcel.offsets(), ..Payload::default() };
+                        transact(place, proxy, *site, copy, payload)?;
+                    }
                 }
             }
             Act::Other(Step::Work(ns)) => compute(*ns),
@@ -193,11 +222,6 @@ pub(super) fn serve<C: Connection>(place: &Place<C>, acts: &[Act], copy: u32) ->
     Ok(())
 }
 
-fn payload<C: Connection>(place: &Place<C>, site: usize) -> Payload<'_> {
-    let len = place.identity.program.sites[site].call.request as usize;
-    Payload { data: &place.zeros[..len], ..Payload::default() }
-}
-
 fn call<C: Connection>(place: &Arc<Place<C>>, own: &mut Own, site: usize) -> Result<(), CallError> {
     let call = &place.identity.program.sites[site].call;
     let with_objects = call.carries != Carries::default();
@@ -206,12 +230,14 @@ fn call<C: Connection>(place: &Arc<Place<C>>, own: &mut Own, site: usize) -> Res
             let ready = own.ready.iter().position(|(ready, _)| *ready == site);
             let parcel = match ready {
                 Some(at) => own.ready.swap_remove(at).1,
-                None => own.parcel(place, site)?,
+                None => parcel(place, site, &own.kept)?,
             };
             let payload = Payload { data: parcel.data(), offsets: parcel.offsets(), ..Payload::default() };
             let proxy = own.proxy(call.to, own.copy)?;
             transact(place, proxy, site, own.copy, payload)?;
-            own.used.push(parcel);
+            if own.measures {
+                own.used.push(parcel);
+            }
             continue;
         }
         let len = call.request as usize;
@@ -237,9 +263,12 @@ fn transact<C: Connection>(
 ) -> Result<(), CallError> {
     let call = &place.identity.program.sites[site].call;
     let flags = if call.oneway { TransactionFlags::ONEWAY } else { TransactionFlags::CALL };
+    let cpu = || if place.is_sampled() { thread_cpu_ns() } else { 0 };
+    let cpu_start = cpu();
     let start = monotonic_ns();
     let outcome = proxy.transact_payload(code(site, copy), flags, payload);
     let end = monotonic_ns();
+    let cpu_ns = cpu() - cpu_start;
     match outcome {
         Ok(_) if call.expected == Expected::Refused => {
             return Err(refused("a call was taken that the driver should refuse"));
@@ -260,14 +289,22 @@ fn transact<C: Connection>(
             }
         }
         Ok(Outcome::Taken(_)) => {}
-        Err(_) if call.expected != Expected::Taken => {}
+        Err(error) if call.expected != Expected::Taken && is_refusal(&error) => {
+            place.keep(site, None);
+            return Ok(());
+        }
         Err(error) => {
             let to = &place.identity.program.processes[call.to].name;
             return Err(refused(format_args!("a call to {to}: {error}")));
         }
     }
-    place.keep(site, end - start);
+    place.keep(site, Some((end - start, cpu_ns)));
     Ok(())
+}
+
+/// Whether the driver did not take the call: no space, or a frozen receiver; a dead one and failures of this side are none.
+fn is_refusal(error: &TransactError) -> bool {
+    matches!(error, TransactError::Refused { by: Refusal::Failed(_) | Refusal::Frozen, .. })
 }
 
 /// Gets objects of a process, in place of those that were kept.
@@ -317,7 +354,7 @@ fn subscribe<C: Connection>(place: &Arc<Place<C>>) -> Result<(), CallError> {
     let name = numbered(place, place.identity.program.measuring, 0, 0);
     let callback =
         place.services()?.on_registration(&name, move |_, _| board.count(process, Counter::Notified));
-    lock(&place.objects).push(callback.map_err(refused)?);
+    lock(&place.callbacks).push(callback.map_err(refused)?);
     Ok(())
 }
 
@@ -329,7 +366,7 @@ fn numbered<C: Connection>(place: &Place<C>, process: usize, copy: u32, number: 
 /// Registers this many objects; the same names and objects each time.
 fn register<C: Connection>(place: &Arc<Place<C>>, count: u32) -> Result<(), CallError> {
     let services = place.services()?;
-    let object = place.objects(2)[1].clone();
+    let object = place.objects(1)[0].clone();
     for number in 0..count {
         let name = numbered(place, place.identity.process, place.identity.copy, number);
         services.add(&name, &object).map_err(refused)?;
@@ -341,15 +378,11 @@ fn register<C: Connection>(place: &Arc<Place<C>>, count: u32) -> Result<(), Call
 pub(super) fn give_up<C: Connection>(place: &Place<C>, error: &CallError) {
     let Place { identity, .. } = place;
     if identity.process == identity.program.measuring {
-        return identity.board.break_off();
+        return identity.board.break_off(identity.process);
     }
     if !identity.board.is_broken() {
         procgroup::role::say(&error.to_string());
+        identity.board.break_off(identity.process);
     }
     std::process::exit(1)
-}
-
-/// The samples of a process, taken out of it.
-pub(super) fn samples<C: Connection>(place: &Place<C>) -> Vec<super::place::Sample> {
-    place.samples.as_ref().map(|samples| std::mem::take(&mut *lock(samples))).unwrap_or_default()
 }

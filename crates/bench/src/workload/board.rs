@@ -16,7 +16,7 @@ use crate::call_error::CallError;
 /// Words before those of the processes.
 const COMMON: usize = 8;
 /// Words of each process.
-const EACH: usize = 8;
+const EACH: usize = 12;
 /// Longest sleep without a look around, in ns.
 const LOOK_NS: u64 = 1_000_000_000;
 
@@ -28,6 +28,8 @@ enum Common {
     Found,
     /// Not 0 when a process ended that should not.
     Broken,
+    /// The first such process: its index, from 1.
+    Blamed,
     /// Oneway calls that came out of order.
     Disorder,
     /// When the load began, two halves.
@@ -40,14 +42,18 @@ enum Common {
 /// A counter of a process. The word behind it is how far the measuring process waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counter {
-    /// Calls served by all of its copies.
+    /// Oneway calls served by all of its copies, and calls that they hold.
     Served = 0,
-    /// Death notices that came to them.
+    /// Notices of deaths and registrations that came to them.
     Notified = 2,
     /// Threads that made their steps after a release.
     Finished = 4,
     /// Releases.
     Released = 6,
+    /// Calls that they served.
+    Calls = 8,
+    /// Steps that their threads made.
+    Steps = 10,
 }
 
 /// How far a load is.
@@ -142,7 +148,7 @@ impl Board {
     /// Waits until this phase has begun.
     ///
     /// # Errors
-    /// As `wait`.
+    /// Those of `wait`.
     pub(super) fn await_phase(&self, phase: Phase) -> Result<(), CallError> {
         self.wait(self.common(Common::Phase), |seen| seen >= phase as u32)
     }
@@ -162,15 +168,22 @@ impl Board {
     /// Waits until this many have.
     ///
     /// # Errors
-    /// As `wait`.
+    /// Those of `wait`.
     pub(super) fn await_found(&self, processes: u32) -> Result<(), CallError> {
         self.wait(self.common(Common::Found), |seen| seen >= processes)
     }
 
-    /// Marks the load as broken, and wakes all that wait.
-    pub(super) fn break_off(&self) {
+    /// Marks the load as broken by this process, if it is the first, and wakes all that wait.
+    pub(super) fn break_off(&self, process: usize) {
+        let blamed = process as u32 + 1;
+        let _ = self.common(Common::Blamed).compare_exchange(0, blamed, SeqCst, SeqCst);
         self.common(Common::Broken).store(1, SeqCst);
         (0..self.words).for_each(|index| futex::wake_all(self.word(index)));
+    }
+
+    /// The process that broke the load.
+    pub(super) fn blamed(&self) -> Option<usize> {
+        (self.common(Common::Blamed).load(SeqCst) as usize).checked_sub(1)
     }
 
     /// Whether a process ended that should not.
@@ -215,7 +228,7 @@ impl Board {
     /// Waits until a counter has reached this value. Counters wrap.
     ///
     /// # Errors
-    /// As `wait`.
+    /// Those of `wait`.
     pub(super) fn await_count(&self, process: usize, counter: Counter, value: u32) -> Result<(), CallError> {
         self.wanted(process, counter).store(value, SeqCst);
         self.wait(self.counter(process, counter), |seen| seen.wrapping_sub(value).cast_signed() >= 0)
@@ -231,7 +244,7 @@ impl Board {
     /// Waits for a release after `seen` of them; returns how many there were.
     ///
     /// # Errors
-    /// As `wait`.
+    /// Those of `wait`.
     pub(super) fn await_release(&self, process: usize, seen: u32) -> Result<u32, CallError> {
         let word = self.counter(process, Counter::Released);
         self.wait(word, |now| now != seen)?;
@@ -259,7 +272,7 @@ mod tests {
         let board = Board::create(1).expect("memory");
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| board.await_count(0, Counter::Notified, 1));
-            board.break_off();
+            board.break_off(0);
             assert!(matches!(waiting.join().expect("it ends"), Err(CallError::Closed)));
         });
         assert!(board.await_phase(Phase::Running).is_err());

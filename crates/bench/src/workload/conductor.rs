@@ -27,7 +27,7 @@ pub(crate) struct Conductor<X: Context> {
     group: Group,
     place: Arc<Place<X::Connection>>,
     own: Own,
-    /// What [`Step::Open`] opened, and what it replaced.
+    /// The place before [`Step::Open`].
     opened: Option<(Arc<Place<X::Connection>>, Own)>,
     /// Values of the counters that the last waits reached, by process.
     reached: Vec<[u32; 3]>,
@@ -56,7 +56,7 @@ impl<X: Context + Clone> Conductor<X> {
         }
         group.find(|| place.find())?;
         group.run();
-        let own = Own::new(&*place, u32::MAX);
+        let own = Own::new(&*place, group.program.largest, true);
         let reached = vec![[0; 3]; group.program.processes.len()];
         let mut conductor = Self {
             context: context.clone(),
@@ -137,7 +137,7 @@ impl<X: Context + Clone> Conductor<X> {
     fn open(&mut self) -> Result<(), CallError> {
         let place = Self::open_place(&self.context, self.dialect, &self.group)?;
         place.find()?;
-        let own = Own::new(&*place, u32::MAX);
+        let own = Own::new(&*place, self.group.program.largest, true);
         let before = (std::mem::replace(&mut self.place, place), std::mem::replace(&mut self.own, own));
         self.opened.get_or_insert(before);
         Ok(())

@@ -19,6 +19,9 @@ use crate::plan::{Dialect, FaultKind};
 /// Time to see the end of a process after its load broke.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Time limit of a process for its report.
+const REPORT: Duration = Duration::from_secs(60);
+
 /// Where and how a load is carried out.
 pub(crate) struct Setting {
     /// The context of all its processes.
@@ -70,7 +73,8 @@ impl Group {
         let os = |what: &'static str| {
             move |error: std::io::Error| format!("{what}: {}", sys::errno::describe(&error))
         };
-        let board = Board::create(program.processes.len()).map_err(os("making shared memory"))?;
+        // One more for a measuring process that nobody calls.
+        let board = Board::create(program.processes.len() + 1).map_err(os("making shared memory"))?;
         let mut memory = SharedMemory::create(text.len().max(1)).map_err(os("making shared memory"))?;
         memory.copy_in(0, text.as_bytes());
         // The manager may still know the names of the last load.
@@ -112,7 +116,7 @@ impl Group {
         let (board, expected) = (self.board.clone(), may_end.clone());
         let on_end: OnEnd = Box::new(move || {
             if !expected.load(Relaxed) {
-                board.break_off();
+                board.break_off(process);
             }
         });
         let worker = WorkerProcess::start(&role, Streams::heard(), Some(on_end));
@@ -179,7 +183,8 @@ impl Group {
             if !self.members[process][copy].may_end.load(Relaxed) {
                 continue;
             }
-            // Dropping the old one waits for its end, so its name is free.
+            // The driver is done with the old one before a new one takes its name.
+            let _ = self.members[process][copy].worker.end_within(GRACE);
             let member = self.start_one(process, copy as u32)?;
             self.members[process][copy] = member;
             self.await_ready(process, copy)?;
@@ -190,23 +195,17 @@ impl Group {
 
     /// Why the load broke: the last words of a process that ended, and how it ended.
     pub(super) fn reason(&self) -> Option<String> {
-        if !self.board.is_broken() {
-            return None;
+        let process = self.board.blamed()?;
+        let name = &self.program.processes.get(process)?.name;
+        let ended = self.members[process].iter().filter(|member| !member.may_end.load(Relaxed));
+        let ended =
+            ended.filter_map(|member| Some((member.worker.end_within(Duration::ZERO)?, &member.worker)));
+        let said: Vec<_> = ended.map(|(end, worker)| (end, worker.last_words())).collect();
+        // Of several copies the first one to give up says why.
+        match said.iter().find(|(_, words)| !words.is_empty()) {
+            Some((_, words)) => Some(format!("the process {name} ended: {words}")),
+            None => said.first().map(|(end, _)| format!("the process {name} ended ({end})")),
         }
-        let members = self.program.processes.iter().zip(&self.members);
-        members.flat_map(|(process, members)| members.iter().map(move |member| (process, member))).find_map(
-            |(process, member)| {
-                if member.may_end.load(Relaxed) {
-                    return None;
-                }
-                let end = member.worker.end_within(Duration::ZERO)?;
-                let words = member.worker.last_words();
-                Some(match words.is_empty() {
-                    true => format!("the process {} ended ({end})", process.name),
-                    false => format!("the process {} ended: {words}", process.name),
-                })
-            },
-        )
     }
 
     /// [`Self::reason`], after a moment for the end of a process to be seen.
@@ -230,7 +229,7 @@ impl Group {
         let members = || self.members.iter().flatten();
         members().for_each(|member| member.may_end.store(true, Relaxed));
         self.board.enter(Phase::Over);
-        members().map(|member| self.watched.during(|| member.worker.line(Duration::MAX))).collect()
+        members().map(|member| member.worker.line(REPORT)).collect()
     }
 
     /// Whether all processes have made their turns; those whose threads have no end are ready at once.
@@ -239,7 +238,16 @@ impl Group {
     }
 
     /// Calls that were served so far.
-    pub(super) fn served(&self) -> u64 {
-        (0..self.members.len()).map(|process| u64::from(self.board.value(process, Counter::Served))).sum()
+    pub(super) fn calls(&self) -> u64 {
+        self.sum(Counter::Calls)
+    }
+
+    /// Steps of threads that were made so far, calls not among them.
+    pub(super) fn steps(&self) -> u64 {
+        self.sum(Counter::Steps)
+    }
+
+    fn sum(&self, counter: Counter) -> u64 {
+        (0..self.members.len()).map(|process| u64::from(self.board.value(process, counter))).sum()
     }
 }

@@ -3,10 +3,14 @@
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use driver::{Connection, Context};
 use ipc::binder::manager::Services;
 use ipc::{Binder, Proxy};
+use record::{Distribution, Sampler};
+use serde::{Deserialize, Serialize};
+use sys::patience::stretched;
 use workload::text::MEASURING;
 
 use super::board::Board;
@@ -16,7 +20,10 @@ use crate::call_error::{CallError, refused};
 use crate::endpoint::Endpoint;
 use crate::plan::{Dialect, FaultKind};
 
-/// What a process is in a load.
+/// Time limit of a wait for a service.
+const ABSENCE: Duration = Duration::from_secs(5);
+
+/// Place of a process in a load.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) program: Arc<Program>,
@@ -31,21 +38,44 @@ pub(super) struct Identity {
 /// Objects of other processes, by process and copy; without those that this one does not call.
 pub(super) type Proxies = Vec<Vec<Proxy>>;
 
-/// A call that was made: its number, and its time in ns.
-pub(super) type Sample = (u32, u64);
+/// The calls of a process to another one.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// Index of the pair.
+    pub(super) pair: usize,
+    /// Times of the calls that the driver took, in ns.
+    pub(super) samples: Distribution,
+    /// CPU time of the calling threads in them, in ns.
+    pub(super) cpu_ns: u64,
+    /// Calls that the driver refused.
+    pub(super) refused: u64,
+}
+
+/// Calls of a process to another one, while they are made.
+pub(super) struct Tally {
+    pair: usize,
+    sampler: Sampler,
+    cpu_ns: u64,
+    refused: u64,
+}
 
 /// A process of a load.
 pub(super) struct Place<C: Connection> {
     pub(super) identity: Identity,
     pub(super) endpoint: Endpoint<C>,
     pub(super) proxies: OnceLock<Proxies>,
+    services: OnceLock<Services>,
+    /// The object that all calls go to.
+    service: OnceLock<Binder>,
+    /// Objects for the service manager's notices.
+    pub(super) callbacks: Mutex<Vec<Binder>>,
     /// Own objects that others asked for.
-    pub(super) objects: Mutex<Vec<Binder>>,
-    /// Times of the calls; `None` where nobody asks for them.
-    pub(super) samples: Option<Mutex<Vec<Sample>>>,
-    /// What calls carry descriptors of.
+    objects: Mutex<Vec<Binder>>,
+    /// The calls by pair; `None` where nobody asks for them.
+    tallies: Option<Mutex<Vec<Tally>>>,
+    /// Calls carry descriptors of it.
     pub(super) file: File,
-    /// As many zeros as the largest request or reply has bytes.
+    /// Zeros, as long as the largest request or reply.
     pub(super) zeros: Vec<u8>,
 }
 
@@ -74,8 +104,11 @@ impl<C: Connection> Place<C> {
             endpoint: Endpoint::open(context, dialect, pool)?,
             identity,
             proxies: OnceLock::new(),
+            services: OnceLock::new(),
+            service: OnceLock::new(),
+            callbacks: Mutex::default(),
             objects: Mutex::default(),
-            samples: sampled.then(Mutex::default),
+            tallies: sampled.then(Mutex::default),
             file,
             zeros,
         }))
@@ -96,8 +129,8 @@ impl<C: Connection> Place<C> {
         let service = Service::new(Weak::clone(&Arc::downgrade(self)));
         let object = self.endpoint.publish_bare(service, self.endpoint.node_options(false));
         self.endpoint.register(&self.name(self.identity.process, self.identity.copy), &object)?;
-        // Kept, as nobody else does once the manager has forgotten the name.
-        lock(&self.objects).push(object);
+        // Nobody else keeps it once the manager has forgotten the name.
+        let _ = self.service.set(object);
         self.endpoint.start_thread()
     }
 
@@ -131,15 +164,22 @@ impl<C: Connection> Place<C> {
     /// # Errors
     /// It is not registered.
     pub(super) fn look_up(&self, process: usize, copy: u32) -> Result<Proxy, CallError> {
-        self.endpoint.find("", &self.name(process, copy))
+        match self.services()?.wait_for(&self.name(process, copy), stretched(ABSENCE)).map_err(refused)? {
+            Binder::Remote(proxy) => Ok(proxy),
+            Binder::Local(_) => Err(refused("a process of a load calls itself")),
+        }
     }
 
-    /// The service manager.
+    /// The service manager, asked once whether it answers.
     ///
     /// # Errors
-    /// It does not answer.
-    pub(super) fn services(&self) -> Result<Services, CallError> {
-        Services::of(&self.endpoint.process).map_err(refused)
+    /// It does not.
+    pub(super) fn services(&self) -> Result<&Services, CallError> {
+        if self.services.get().is_none() {
+            // A second one is the same.
+            let _ = self.services.set(Services::of(&self.endpoint.process).map_err(refused)?);
+        }
+        Ok(self.services.wait())
     }
 
     /// Own objects, of which there are at least this many afterwards.
@@ -156,10 +196,37 @@ impl<C: Connection> Place<C> {
         self.endpoint.publish_bare(Service::<C>::silent(), self.endpoint.node_options(false))
     }
 
-    /// Keeps the time of a call.
-    pub(super) fn keep(&self, site: usize, ns: u64) {
-        if let Some(samples) = &self.samples {
-            lock(samples).push((site as u32, ns));
+    /// Whether somebody asks for the times of calls.
+    pub(super) fn is_sampled(&self) -> bool {
+        self.tallies.is_some()
+    }
+
+    /// Keeps the time of a call and the CPU time of its thread in it, in ns; `None` for one that the driver refused.
+    pub(super) fn keep(&self, site: usize, times: Option<(u64, u64)>) {
+        let Some(tallies) = &self.tallies else { return };
+        let (pair, mut tallies) = (self.identity.program.sites[site].pair, lock(tallies));
+        let at = tallies.iter().position(|tally| tally.pair == pair).unwrap_or_else(|| {
+            tallies.push(Tally { pair, sampler: Sampler::new(), cpu_ns: 0, refused: 0 });
+            tallies.len() - 1
+        });
+        let tally = &mut tallies[at];
+        match times {
+            Some((ns, cpu_ns)) => {
+                tally.sampler.record(ns);
+                tally.cpu_ns += cpu_ns;
+            }
+            None => tally.refused += 1,
         }
+    }
+
+    /// The calls so far.
+    pub(super) fn reports(&self) -> Vec<Report> {
+        let report = |tally: &Tally| Report {
+            pair: tally.pair,
+            samples: tally.sampler.distribution(),
+            cpu_ns: tally.cpu_ns,
+            refused: tally.refused,
+        };
+        self.tallies.iter().flat_map(|tallies| lock(tallies).iter().map(report).collect::<Vec<_>>()).collect()
     }
 }

@@ -24,7 +24,17 @@ pub(super) struct Site {
     pub(super) call: Call,
     /// Index of the process that makes it.
     pub(super) from: usize,
+    /// Index of its pair of processes in [`Program::pairs`].
+    pub(super) pair: usize,
     pub(super) served: Vec<Act>,
+}
+
+/// Calls from one process to another, two-way or oneway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) oneway: bool,
 }
 
 /// A thread of each copy of a process.
@@ -50,6 +60,8 @@ pub(super) struct Measured {
 pub(crate) struct Program {
     pub(super) processes: Vec<Process>,
     pub(super) sites: Vec<Site>,
+    /// In the order of the first call.
+    pub(super) pairs: Vec<Pair>,
     pub(super) threads: Vec<Thread>,
     pub(super) measured: Measured,
     /// The process that measures; an index beyond the others where it is not called.
@@ -79,6 +91,7 @@ impl Program {
         let mut program = Self {
             processes: processes.clone(),
             sites: Vec::new(),
+            pairs: Vec::new(),
             threads: Vec::new(),
             measured: Measured::default(),
             measuring,
@@ -112,11 +125,36 @@ impl Program {
             }
             let alone = Call { served: Vec::new(), ..call.clone() };
             self.largest = self.largest.max(call.request.max(call.reply) as usize);
-            self.sites.push(Site { call: alone, from, served: Vec::new() });
+            let pair = self.pair(Pair { from, to: call.to, oneway: call.oneway });
+            self.sites.push(Site { call: alone, from, pair, served: Vec::new() });
             self.sites[number].served = self.number(call.to, &call.served)?;
             Ok(Act::Call(number))
         };
         steps.iter().map(numbered).collect()
+    }
+
+    /// Index of a pair, which is added if it is new.
+    fn pair(&mut self, pair: Pair) -> usize {
+        self.pairs.iter().position(|known| *known == pair).unwrap_or_else(|| {
+            self.pairs.push(pair);
+            self.pairs.len() - 1
+        })
+    }
+
+    /// Whether the measuring process has the kernel take unused pages.
+    pub(crate) fn reclaims(&self) -> bool {
+        let Measured { once, before, measure, after } = &self.measured;
+        let acts = [once, before, measure, after].into_iter().flatten();
+        acts.into_iter().any(|act| matches!(act, Act::Other(Step::Reclaim)))
+    }
+
+    /// Bytes of the largest request that these steps send.
+    pub(super) fn largest_request(&self, acts: &[Act]) -> usize {
+        let requests = acts.iter().filter_map(|act| match act {
+            Act::Call(site) => Some(self.sites[*site].call.request as usize),
+            Act::Other(_) => None,
+        });
+        requests.max().unwrap_or(0)
     }
 
     /// Processes that are started, with the number of their copies.
@@ -138,7 +176,7 @@ impl Program {
     pub(super) fn released(&self, process: usize) -> u32 {
         let wait = |thread: &&Thread| thread.process == process && thread.turns == Turns::OnRelease;
         let threads = self.threads.iter().filter(wait).count() as u32;
-        threads * self.processes.get(process).map_or(0, |process| process.copies)
+        threads.saturating_mul(self.processes.get(process).map_or(0, |process| process.copies))
     }
 }
 

@@ -1,29 +1,31 @@
 //! A load for its own sake: its processes make their steps, and report the time of each call.
 //! Not here: judging it by a trace (crate `workload`), measuring scenarios (`conductor`).
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ftrace::marker::Marker;
 use ipc::Release;
 use procgroup::Watchdog;
-use record::{Case, Outcome, Run};
+use record::{Case, Distribution, Finding, Measurement, Outcome, Run, Severity};
 use workload::Workload;
-use workload::description::{Step, Turns};
+use workload::description::{Scheduling, Step, Turns};
 use workload::recording::SUBJECT;
+use workload::text::{MEASURING, MOST_PROCESSES};
 
 use super::group::{Group, Setting};
-use super::place::Sample;
-use super::program::Program;
+use super::place::Report;
+use super::program::{Act, Pair, Program};
 use crate::case;
-use crate::measure;
 use crate::plan::{Dialect, Wanted};
 use crate::run::{self, Observer, RunError};
+use crate::scheduling::try_fifo;
 
 /// Interval of the looks at a load that is carried out.
 const LOOK: Duration = Duration::from_millis(50);
 /// Processes that a machine is given for each of its CPUs, at most.
 const MOST_FOR_A_CPU: u32 = 500;
+/// Name of the finding on refused calls.
+const REFUSED: &str = "refused";
 
 /// How to carry a load out.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct WorkloadOptions {
     pub workload: Workload,
     /// How many such loads run at the same time.
     pub scale: u32,
+    /// Whether threads have the scheduling of the description; else that of this process.
+    pub with_scheduling: bool,
     /// How often it is carried out.
     pub rounds: u32,
     /// Duration of a load whose threads have no end, in seconds.
@@ -54,7 +58,17 @@ impl WorkloadOptions {
     /// # Errors
     /// Why not, as a message for the user.
     pub fn check(&self) -> Result<(), String> {
-        self.program().map(drop)
+        let (workload, _) = self.program()?;
+        let realtime = workload.threads.iter().filter_map(|thread| match thread.scheduling {
+            Scheduling::Fifo(priority) | Scheduling::RoundRobin(priority) => Some(priority),
+            _ => None,
+        });
+        if let Some(Err(why)) = realtime.max().map(try_fifo) {
+            return Err(format!(
+                "the load has real-time threads: {why}; --no-scheduling leaves priorities out"
+            ));
+        }
+        Ok(())
     }
 
     /// The load at its scale, numbered.
@@ -63,23 +77,32 @@ impl WorkloadOptions {
     /// Why it cannot be carried out here, as a message for the user.
     fn program(&self) -> Result<(Workload, Program), String> {
         let mut workload = self.workload.clone();
-        if workload.measured.is_some() {
-            let why = "the description has steps of a measuring process (once, before, measure, after)";
-            return Err(format!("{why}: leave them out, or use `scenario`"));
+        if workload.measured.is_some() || workload.processes.iter().any(|process| process.name == MEASURING) {
+            let why = "the description has a measuring process or steps of it (once, before, measure, after)";
+            return Err(format!("{why}, and nothing is measured but the calls of all"));
         }
         let mut processes = 0_u64;
         for process in &mut workload.processes {
             process.copies = process.copies.saturating_mul(self.scale);
             processes += u64::from(process.copies);
         }
-        let most = u64::from(MOST_FOR_A_CPU * sys::sched::usable_cpus());
+        let most = u64::from(MOST_FOR_A_CPU * sys::sched::usable_cpus()).min(MOST_PROCESSES);
         if processes > most {
             return Err(format!(
                 "{processes} processes are too many here: {most} at most, {MOST_FOR_A_CPU} for each CPU"
             ));
         }
-        if workload.threads.iter().any(|thread| thread.turns == Turns::OnRelease) {
-            return Err("a thread waits for a release, which only a measuring process gives".to_owned());
+        let threads = threads(&workload);
+        if threads > 4 * most {
+            return Err(format!("{threads} threads are too many here: {} at most", 4 * most));
+        }
+        for thread in &mut workload.threads {
+            if thread.turns == Turns::OnRelease {
+                return Err("a thread waits for a release, which only a measuring process gives".to_owned());
+            }
+            if !self.with_scheduling {
+                thread.scheduling = Scheduling::Inherited;
+            }
         }
         let program = Program::new(&workload)?;
         Ok((workload, program))
@@ -103,8 +126,11 @@ impl WorkloadOptions {
     }
 }
 
-/// Calls from one process to another, as a case.
-type Pair = (usize, usize, bool);
+/// Threads of a load that make calls of their own accord.
+fn threads(workload: &Workload) -> u64 {
+    let copies = |process: usize| workload.processes.get(process).map_or(0, |process| process.copies.into());
+    workload.threads.iter().map(|thread| copies(thread.process)).fold(0, u64::saturating_add)
+}
 
 /// Carries a load out. This program is started again for every process, so it must call [`crate::start_worker`].
 ///
@@ -114,11 +140,8 @@ pub fn execute(options: &WorkloadOptions, observer: &mut dyn Observer) -> Result
     let (workload, program) = options.program().map_err(RunError::Unready)?;
     let dialect = Dialect::Binder(options.android);
     let (prologue, mut run) = run::begin(&options.wanted, Some(dialect), options.for_record())?;
-    let pairs = pairs(&program);
-    run.cases = (0..).zip(&pairs).map(|(index, pair)| pair_case(&workload, *pair, index)).collect();
-    let threads: u64 =
-        program.threads.iter().map(|thread| u64::from(workload.processes[thread.process].copies)).sum();
-    run.overloaded = threads > u64::from(sys::sched::usable_cpus());
+    run.cases = (0..).zip(&program.pairs).map(|(index, pair)| pair_case(&workload, *pair, index)).collect();
+    run.overloaded = threads(&workload) > u64::from(sys::sched::usable_cpus());
     let _ = sys::limits::raise_open_files(4096);
     let until = Instant::now() + Duration::from_secs(options.time_limit_s);
     observer.begins(&run);
@@ -126,16 +149,14 @@ pub fn execute(options: &WorkloadOptions, observer: &mut dyn Observer) -> Result
     let context =
         prologue.context.clone().ok_or_else(|| RunError::Unready("no context was opened".to_owned()))?;
     let text = workload::print(&workload);
-    let mut program = Some(program);
     for round in 0..options.rounds {
         let setting = Setting { context: context.clone(), dialect, sampled: true, fault: None };
         observer.starts(&run, 0, round as usize, options.rounds as usize);
-        let program =
-            program.take().map_or_else(|| Program::new(&workload), Ok).map_err(RunError::Unready)?;
-        let samples = carry_out(options, &text, program, setting, until, observer);
-        let last = prologue.brokers.end_of_run(&mut run, "the load");
-        match samples {
-            Ok(samples) => keep(&mut run, &pairs, &samples),
+        let program = Program::new(&workload).map_err(RunError::Unready)?;
+        let totals = carry_out(options, &text, program, setting, until, observer);
+        let lost = prologue.brokers.end_of_run(&mut run, "the load");
+        match totals {
+            Ok(totals) => keep(&mut run, &totals),
             Err(reason) => {
                 for case in &mut run.cases {
                     case::add_repetition(case, Outcome::Failed { reason: reason.clone(), partial: None });
@@ -143,7 +164,7 @@ pub fn execute(options: &WorkloadOptions, observer: &mut dyn Observer) -> Result
                 run.incomplete_reason = Some(reason);
             }
         }
-        run.incomplete_reason = last.or(run.incomplete_reason.take());
+        run.incomplete_reason = lost.or(run.incomplete_reason.take());
         if run.incomplete_reason.is_some() {
             break;
         }
@@ -153,25 +174,21 @@ pub fn execute(options: &WorkloadOptions, observer: &mut dyn Observer) -> Result
     Ok(run)
 }
 
-/// The pairs of processes between which calls go, in the order of the first call.
-fn pairs(program: &Program) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for site in &program.sites {
-        let pair = (site.from, site.call.to, site.call.oneway);
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
-        }
-    }
-    pairs
-}
-
-fn pair_case(workload: &Workload, (from, to, oneway): Pair, index: u32) -> Case {
+fn pair_case(workload: &Workload, Pair { from, to, oneway }: Pair, index: u32) -> Case {
     let way = if oneway { "/oneway" } else { "" };
     let name = format!("{}:{}{way}", workload.name(from), workload.name(to));
     case::new_case(name, "workload".to_owned(), index)
 }
 
-/// Starts the processes, waits until they have made their turns, and collects the times of their calls, by pair.
+/// The calls of one pair in a round.
+#[derive(Debug, Default)]
+struct Total {
+    parts: Vec<Distribution>,
+    cpu_ns: u64,
+    refused: u64,
+}
+
+/// Starts the processes, waits until they have made their turns, and adds up their calls, by pair.
 fn carry_out(
     options: &WorkloadOptions,
     text: &str,
@@ -179,7 +196,7 @@ fn carry_out(
     setting: Setting,
     until: Instant,
     observer: &mut dyn Observer,
-) -> Result<BTreeMap<Pair, Vec<u64>>, String> {
+) -> Result<Vec<Total>, String> {
     let watchdog = Watchdog::new(Duration::from_secs(options.patience_s.max(1)));
     let group = Group::start(text, program, setting, watchdog.watched())?;
     group.find(|| Ok::<(), String>(()))?;
@@ -188,19 +205,20 @@ fn carry_out(
     group.run();
     await_end(options, &group, until, observer)?;
     marker.mark(SUBJECT, format_args!("load=end"));
-    let mut times: BTreeMap<Pair, Vec<u64>> = BTreeMap::new();
-    for report in group.end()? {
-        let samples: Vec<Sample> = serde_json::from_str(&report).map_err(|_| match report.as_str() {
-            "" => "a process ended without a report".to_owned(),
-            why => format!("a process ended: {why}"),
+    let mut totals: Vec<Total> = group.program.pairs.iter().map(|_| Total::default()).collect();
+    for text in group.end()? {
+        let reports: Vec<Report> = serde_json::from_str(&text).map_err(|_| {
+            group.reason_soon().unwrap_or_else(|| "a process ended without its report".to_owned())
         })?;
-        for (site, ns) in samples {
-            let site =
-                group.program.sites.get(site as usize).ok_or("a process reports a call that is none")?;
-            times.entry((site.from, site.call.to, site.call.oneway)).or_default().push(ns);
+        for report in reports {
+            let total =
+                totals.get_mut(report.pair).ok_or("a process reports calls that are none of the load")?;
+            total.parts.push(report.samples);
+            total.cpu_ns += report.cpu_ns;
+            total.refused += report.refused;
         }
     }
-    Ok(times)
+    Ok(totals)
 }
 
 /// Waits until all threads that end have ended; without any, for the time of the options.
@@ -214,7 +232,7 @@ fn await_end(
     let time = Duration::from_secs_f64(options.seconds.max(0.0));
     let patience = Duration::from_secs(options.patience_s).saturating_add(longest_pause(&options.workload));
     let (start, all) = (Instant::now(), if ends { calls(&group.program) } else { 0 });
-    let (mut last, mut moved) = (0, Instant::now());
+    let (mut last, mut moved) = ((0, 0), Instant::now());
     loop {
         if let Some(signal) = sys::stop_signal::received() {
             return Err(format!("stopped by {signal}"));
@@ -225,18 +243,18 @@ fn await_end(
         if if ends { group.is_done() } else { start.elapsed() >= time } {
             return Ok(());
         }
-        let served = group.served();
-        if served != last {
-            (last, moved) = (served, Instant::now());
-            observer.advanced(served.min(all.max(served)), all.max(served));
+        let now = (group.calls(), group.steps());
+        if now != last {
+            (last, moved) = (now, Instant::now());
+            observer.advanced(now.0, all.max(now.0));
         }
         if Instant::now() >= until {
             return Err(format!("the time limit of {} s is over", options.time_limit_s));
         }
         if sys::patience::is_over(moved, patience) {
-            let waited = moved.elapsed().as_secs();
+            let (waited, calls) = (moved.elapsed().as_secs(), now.0);
             return Err(format!(
-                "no call was served in {waited} s, after {served}: do its calls wait for each other?"
+                "no call was served in {waited} s, after {calls}: do its calls wait for each other?"
             ));
         }
         std::thread::sleep(LOOK);
@@ -251,21 +269,22 @@ fn longest_pause(workload: &Workload) -> Duration {
             Step::Call(call) => longest(&call.served),
             _ => 0,
         };
-        steps.iter().map(of).max().unwrap_or(0)
+        // Those of a receiver follow each other without a sign of life.
+        steps.iter().map(of).fold(0, u64::saturating_add)
     }
-    let threads = workload.threads.iter().map(|thread| longest(&thread.steps));
-    Duration::from_nanos(threads.max().unwrap_or(0))
+    let threads = workload.threads.iter().flat_map(|thread| &thread.steps);
+    Duration::from_nanos(threads.map(|step| longest(std::slice::from_ref(step))).max().unwrap_or(0))
 }
 
 /// Calls that a load makes whose threads end.
 fn calls(program: &Program) -> u64 {
-    fn of(program: &Program, acts: &[super::program::Act]) -> u64 {
+    fn of(program: &Program, acts: &[Act]) -> u64 {
         let calls = acts.iter().map(|act| match act {
-            super::program::Act::Call(site) => {
+            Act::Call(site) => {
                 let site = &program.sites[*site];
-                u64::from(site.call.times).saturating_mul(1 + of(program, &site.served))
+                u64::from(site.call.times).saturating_mul(of(program, &site.served).saturating_add(1))
             }
-            super::program::Act::Other(_) => 0,
+            Act::Other(_) => 0,
         });
         calls.fold(0, u64::saturating_add)
     }
@@ -278,14 +297,37 @@ fn calls(program: &Program) -> u64 {
 }
 
 /// Adds a round's results to the record.
-fn keep(run: &mut Run, pairs: &[Pair], times: &BTreeMap<Pair, Vec<u64>>) {
-    for (case, pair) in run.cases.iter_mut().zip(pairs) {
-        let measured = times.get(pair).and_then(|times| measure::of_samples(times, 0));
-        let outcome = match measured {
-            Some(measured) => Outcome::Measured(measured),
-            None => Outcome::Failed { reason: "no such call was made".to_owned(), partial: None },
+fn keep(run: &mut Run, totals: &[Total]) {
+    let mut findings = Vec::new();
+    for (case, total) in run.cases.iter_mut().zip(totals) {
+        if total.refused > 0 {
+            findings.push(refusals(&case.name, total));
+        }
+        let samples = Distribution::merged(&total.parts).filter(|samples| samples.count > 0);
+        let outcome = match samples {
+            Some(samples) => Outcome::Measured(Measurement {
+                iterations: samples.count,
+                real_total: samples.sum,
+                cpu_total: total.cpu_ns,
+                samples,
+                ..Measurement::default()
+            }),
+            None => Outcome::Failed { reason: "no such call was taken".to_owned(), partial: None },
         };
         case::add_repetition(case, outcome);
+    }
+    run.findings.extend(findings);
+}
+
+/// Finding on calls that the driver refused, as the load allows.
+fn refusals(pair: &str, total: &Total) -> Finding {
+    let taken: u64 = total.parts.iter().map(|part| part.count).sum();
+    let (refused, all) = (total.refused, total.refused + taken);
+    let text = format!("{pair}: {refused} of {all} calls were refused, and are in no time");
+    Finding {
+        effect: Some("the load is less than described".to_owned()),
+        fix: Some("lower --scale, or look with `explain` for who fills whose buffers".to_owned()),
+        ..Finding::new(REFUSED, Severity::Warning, text)
     }
 }
 
@@ -300,6 +342,7 @@ mod tests {
         WorkloadOptions {
             workload: workload::text::parse(text).expect("valid"),
             scale,
+            with_scheduling: true,
             rounds: 1,
             seconds: 1.0,
             wanted: Wanted::default(),
@@ -316,7 +359,8 @@ mod tests {
         assert_eq!(calls(&program), 6 * 5 * 2 * 2);
         assert_eq!(workload.processes[0].copies, 6);
         assert_eq!(longest_pause(&workload), Duration::from_secs(7));
-        assert_eq!(pairs(&program), [(0, 1, false), (1, 0, true)]);
+        let pair = |from, to, oneway| Pair { from, to, oneway };
+        assert_eq!(program.pairs, [pair(0, 1, false), pair(1, 0, true)]);
     }
 
     #[test]

@@ -64,6 +64,8 @@ impl ProcessRole {
         let text = std::fs::read_to_string(&self.text).map_err(CallError::os("reading the load"))?;
         let workload = workload::text::parse(&text).map_err(refused)?;
         let program = Arc::new(Program::new(&workload).map_err(refused)?);
+        // Threads that start from now on have it, too. Without it sleeps are longer.
+        let _ = sys::clock::set_timer_slack_ns(1);
         drop((text, workload));
         let board = Board::open(&self.board).map_err(CallError::os("mapping shared memory"))?;
         let board = Arc::new(board);
@@ -95,7 +97,7 @@ impl ProcessRole {
         run_threads(&place, released)?;
         board.done();
         board.await_phase(Phase::Over)?;
-        say(&serde_json::to_string(&actor::samples(&place)).map_err(refused)?);
+        say(&serde_json::to_string(&place.reports()).map_err(refused)?);
         // Others may still call it. Its parent kills all of them when it has all reports.
         loop {
             std::thread::park();
@@ -105,16 +107,14 @@ impl ProcessRole {
 
 /// Starts the process's threads, and waits until those that end have ended.
 fn run_threads<C: Connection>(place: &Arc<Place<C>>, released: u32) -> Result<(), CallError> {
-    let Identity { program, process, copy, .. } = &place.identity;
+    let Identity { program, process, .. } = &place.identity;
     let mut ending = Vec::new();
     for (number, thread) in
         program.threads.iter().enumerate().filter(|(_, thread)| thread.process == *process)
     {
-        // Numbers differ between all threads of the load.
-        let stamp = (number as u32).wrapping_mul(10_000).wrapping_add(*copy).wrapping_add(1);
         let here = Arc::clone(place);
         let run = move || {
-            if let Err(error) = run_thread(&here, number, stamp, released) {
+            if let Err(error) = run_thread(&here, number, released) {
                 actor::give_up(&here, &error);
             }
         };
@@ -129,20 +129,12 @@ fn run_threads<C: Connection>(place: &Arc<Place<C>>, released: u32) -> Result<()
     Ok(())
 }
 
-fn run_thread<C: Connection>(
-    place: &Arc<Place<C>>,
-    number: usize,
-    stamp: u32,
-    released: u32,
-) -> Result<(), CallError> {
+fn run_thread<C: Connection>(place: &Arc<Place<C>>, number: usize, released: u32) -> Result<(), CallError> {
     let Identity { program, board, process, .. } = &place.identity;
     let thread = &program.threads[number];
     schedule(thread.scheduling)?;
-    let mut own = Own::new(&**place, stamp);
-    let turn = |own: &mut Own| {
-        actor::perform(place, own, &thread.acts)?;
-        own.prepare(&**place, &[])
-    };
+    let mut own = Own::new(&**place, program.largest_request(&thread.acts), false);
+    let turn = |own: &mut Own| actor::perform(place, own, &thread.acts);
     match thread.turns {
         Turns::Times(times) => (0..times).try_for_each(|_| turn(&mut own)),
         Turns::Forever => loop {

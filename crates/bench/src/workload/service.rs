@@ -9,7 +9,6 @@ use ipc::binder::Parcel;
 use ipc::{Serve, StatusCode, Transaction};
 
 use super::actor;
-use super::board::Counter;
 use super::place::{Place, lock};
 use super::program::{Asked, decode};
 use crate::measure::echo::Sabotage;
@@ -101,7 +100,7 @@ impl<C: Connection> Serve for Service<C> {
                     lock(sabotage).apply(&mut bytes);
                     bytes
                 });
-                place.identity.board.count(place.identity.process, Counter::Served);
+                actor::count_served(&place, site);
                 let _ = match spoilt.as_deref().or(zeros) {
                     None => call.reply_status(StatusCode::UNKNOWN_TRANSACTION),
                     Some(data) => call.reply(flags, Payload { data, ..Payload::default() }),
@@ -117,7 +116,6 @@ fn objects<C: Connection>(place: &Arc<Place<C>>, wanted: usize) -> Parcel {
     const MOST: usize = 30_000;
     let wanted = wanted.min(MOST);
     let mut parcel = Parcel::for_release(place.endpoint.process.release());
-    // The first is the process's service.
-    place.objects(wanted + 1)[1..=wanted].iter().for_each(|object| parcel.write_binder(object));
+    place.objects(wanted)[..wanted].iter().for_each(|object| parcel.write_binder(object));
     parcel
 }

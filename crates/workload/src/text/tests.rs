@@ -29,7 +29,7 @@ once
 before
   start server
 measure
-  call server 4>4 fds 253 refused
+  call server 4>4 fds 253 handles 2 refused
   kill server
   notified client 400
 after
@@ -70,6 +70,11 @@ fn what_is_wrong_is_named_with_its_line() {
         ("binderperf workload 1\nprocess a\nthread a\n  oneway a 4>4\n", 4, "like 64,"),
         ("binderperf workload 1\nprocess a\nthread a\n  call a 9000000>4\n", 4, "up to 8388608"),
         ("binderperf workload 1\nprocess a\nthread a\n  call a 4>4 loudly\n", 4, "\"loudly\""),
+        (
+            "binderperf workload 1\nprocess a\nthread a\n  call a 4>4\n    call a 4>4 handles 1\n",
+            5,
+            "keeps no objects",
+        ),
         ("binderperf workload 1\nprocess a\nthread a\n  hold\n", 4, "no step for this place"),
         ("binderperf workload 1\nprocess a\nthread a\n  kill a\n", 4, "no step of a thread"),
         ("binderperf workload 1\nprocess a\nthread a fifo 0\n  work 1us\n", 3, "1 to 99"),
@@ -103,13 +108,12 @@ fn step() -> impl Strategy<Value = Step> {
     let plain = prop_oneof![(0..LONGEST_NS).prop_map(Step::Work), (0..LONGEST_NS).prop_map(Step::Sleep),];
     let call = |served: BoxedStrategy<Vec<Step>>| {
         let sizes = (0..2_usize, any::<bool>(), 0..1000_u32, 0..1000_u32, 1..9_u32);
-        let carries = (0..4_u32, 0..4_u32, 0..4_u32, 0..4_u32, expected());
+        let carries = (0..4_u32, 0..4_u32, 0..4_u32, expected());
         (sizes, carries, served).prop_map(|(sizes, carries, served)| {
-            let (
-                (to, oneway, request, reply, times),
-                (descriptors, new_objects, known_objects, handles, expected),
-            ) = (sizes, carries);
-            let carries = Carries { descriptors, new_objects, known_objects, handles };
+            let ((to, oneway, request, reply, times), (descriptors, new_objects, known_objects, expected)) =
+                (sizes, carries);
+            // Only a thread may pass handles on.
+            let carries = Carries { descriptors, new_objects, known_objects, handles: 0 };
             let reply = if oneway { 0 } else { reply };
             Step::Call(Call { to, oneway, request, reply, carries, times, expected, served })
         })
