@@ -28,7 +28,13 @@ fn every_measurement_of_every_scenario_has_a_result() {
     let count: usize = cases.map(|case| case.values.len()).sum();
     assert_eq!(run.cases.len(), count);
     for case in &run.cases {
-        assert_eq!(measured(&run, &case.name).iterations, 2, "{}", case.name);
+        match &case.repetitions[0].outcome {
+            Outcome::Skipped { reason } => {
+                assert!(case.name.starts_with("BM_cold_reclaimed/"), "{}: {reason}", case.name);
+                assert!(reason.contains("the embedded driver's areas"), "{reason}");
+            }
+            _ => assert_eq!(measured(&run, &case.name).iterations, 2, "{}", case.name),
+        }
     }
     assert_eq!(run.plan.test, "scenario all");
 }
@@ -48,7 +54,7 @@ fn a_slow_receiver_moves_the_figure_of_its_case_only() {
         ("freeze", "freeze_pending/1", "freeze_refused"),
         ("pool", "pool_nested", "pool_busy/0"),
         ("sizes", "sizes/16", "sizes/1"),
-        ("cold", "cold_idle/1", "cold_reclaimed/4096"),
+        ("cold", "cold_idle/1", "cold_pages/65536"),
     ] {
         let filter = format!("--benchmark_filter=BM_({slow}|{other})$");
         let fault = format!("--fault=slow-server=BM_{slow}");

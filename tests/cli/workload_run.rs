@@ -55,8 +55,13 @@ fn a_load_that_cannot_go_on_ends_with_its_reason_and_an_old_record_stays() {
     run(&folder, large, &[]).ended(1).printed("a call to b: ");
     let taken = "binderperf workload 1\nprocess a\nprocess b\nthread a\n  call b 4>4 refused\n";
     run(&folder, taken, &[]).ended(1).printed("a call was taken that the driver should refuse");
-    let endless = "binderperf workload 1\nprocess a\nprocess b\nthread a forever\n  call b 4>4\n";
+    // Some processes have reported while others still call them.
+    let endless = "binderperf workload 1\nprocess a copies 3\nprocess b pool 2\nthread a forever\n  call b 4>4\n    call a 4>4\n";
     run(&folder, endless, &["--seconds", "1"]).ended(0);
+    let refused = "binderperf workload 1\nprocess a\nprocess b\nthread a\n  oneway b 600000 maybe-refused times 5\n  oneway b 64\n";
+    run(&folder, refused, &[]).ended(0).printed("a:b/oneway: 5 of 6 calls were refused");
+    let nested = "binderperf workload 1\nprocess a\nprocess b\nprocess c\nthread a\n  call b 4>4\n    call c 4>4 fds 3 known 2 new 1\n";
+    run(&folder, nested, &[]).ended(0).printed("b:c ");
     for (text, why) in [
         (
             "binderperf workload 1\nprocess a\nthread a\n  call b 4>4\n",
@@ -66,7 +71,7 @@ fn a_load_that_cannot_go_on_ends_with_its_reason_and_an_old_record_stays() {
             "binderperf workload 1\nprocess a copies 9999\nthread a\n  work 1us\n",
             "9999 processes are too many here",
         ),
-        ("binderperf workload 1\nprocess a\nmeasure\n  list\n", "steps of a measuring process"),
+        ("binderperf workload 1\nprocess a\nmeasure\n  list\n", "a measuring process or steps of it"),
         ("binderperf workload 1\nprocess a\nprocess b copies 0\nthread a\n  call b 4>4\n", "no copies"),
     ] {
         std::fs::write(folder.path("r.json"), &before).expect("written");
