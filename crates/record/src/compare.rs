@@ -254,6 +254,7 @@ fn case(
     if let Some(how) = a.shape.unlike(&b.shape) {
         return Err(NoMatch::Shape(how));
     }
+    let counted = counted.map(|basis| judge::of_alike(basis, a, b));
     let none = |series: &Series| series.failed.first().cloned().unwrap_or_else(|| "no number".to_owned());
     let judged = judge::values(a, b, options.metric).ok_or_else(|| match a.has_value(options.metric) {
         false => NoMatch::FailedA(none(a)),

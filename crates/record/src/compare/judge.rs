@@ -14,6 +14,8 @@ const ENOUGH_FOR_ONE: usize = 5;
 const LEAST_REPETITIONS: usize = 4;
 /// Relative width of a histogram's buckets: a smaller spread cannot be seen.
 const FINEST: f64 = 5e-4;
+/// Largest distance between the quartiles of counted calls that are alike, relative to their median.
+const ALIKE: f64 = 5e-3;
 /// Rounding above which values that were printed alike are not told to be equal.
 const ROUNDED: f64 = 0.01;
 
@@ -42,7 +44,9 @@ pub enum Basis {
     Samples,
     /// Figures that another program stated of a single run: nothing is known of their variation.
     Stated,
-    /// Counted instructions, which repeat exactly.
+    /// Counted instructions of a case most of whose calls take the same way, and so the same count, on both sides.
+    CountedAlike,
+    /// Counted instructions, which repeat nearly.
     Counted,
     /// Counted instructions on a kernel whose scheduler varies now and then (the finding `counting`).
     CountedLoosely,
@@ -65,6 +69,7 @@ impl Basis {
     #[must_use]
     pub fn counted_step(self) -> Option<f64> {
         match self {
+            Basis::CountedAlike => Some(0.005),
             Basis::Counted => Some(0.01),
             Basis::CountedLoosely => Some(0.02),
             _ => None,
@@ -85,6 +90,7 @@ impl Basis {
             Basis::Repetitions(..)
             | Basis::Samples
             | Basis::Stated
+            | Basis::CountedAlike
             | Basis::Counted
             | Basis::CountedLoosely => 1.0,
         }
@@ -183,6 +189,23 @@ pub struct RatioEstimate {
 
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
+}
+
+/// The basis for counted instructions of these series: a median is exact where half of all calls lie closely around it.
+pub(super) fn of_alike(basis: Basis, a: &Series, b: &Series) -> Basis {
+    let is_alike = |series: &Series| {
+        let each = series.parts();
+        !each.is_empty()
+            && each.iter().all(|part| spread(&part.samples).is_some_and(|spread| spread <= ALIKE))
+    };
+    if basis == Basis::Counted && is_alike(a) && is_alike(b) { Basis::CountedAlike } else { basis }
+}
+
+/// Distance between the quartiles, relative to the median.
+fn spread(samples: &Distribution) -> Option<f64> {
+    let [low, middle, high] = [25.0, 50.0, 75.0].map(|percent| samples.percentile(percent));
+    let middle = middle.filter(|middle| *middle > 0)?;
+    Some((high? - low?) as f64 / middle as f64)
 }
 
 /// The values of both series; `None` if a side has none.

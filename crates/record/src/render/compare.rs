@@ -246,10 +246,15 @@ fn notes(found: &Comparison) -> Vec<String> {
             "Note: runs were made in turns and are compared pair by pair, so that drift cancels.".to_owned(),
         );
     }
-    if let Some(step) = found.cases.iter().find_map(|case| case.estimate.basis.counted_step()) {
-        let percent = step * 100.0;
+    let steps = found.cases.iter().filter_map(|case| case.estimate.basis.counted_step());
+    let steps: Vec<f64> =
+        [steps.clone().reduce(f64::min), steps.reduce(f64::max)].into_iter().flatten().collect();
+    if let [least, most] = steps[..] {
+        let (least, most) = (least * 100.0, most * 100.0);
+        let some =
+            if least < most { format!("{least} % where most calls are alike, and ") } else { String::new() };
         notes.push(format!(
-            "Note: instructions are counted, not timed; medians repeat within {percent:.0} %."
+            "Note: instructions are counted, not timed; medians repeat from boot to boot within {some}{most} %."
         ));
     }
     let controls = found.cases.iter().filter(|case| case.kind == CaseKind::Control);

@@ -169,7 +169,7 @@ fn spoken(row: &Kernel) -> Vec<String> {
 fn legend(found: &Matrix) -> &'static str {
     match found.tests.iter().all(|table| table.unit.is_none_or(|unit| unit == ClockUnit::Instructions)) {
         true => {
-            "\nCounted guest instructions: they repeat from boot to boot to within 1 %, so one boot of each is enough. =: no difference.\n"
+            "\nCounted guest instructions: their medians repeat from boot to boot within 0.5 % where most calls are alike, else within 1 %, so one boot of each is enough. =: no difference.\n"
         }
         false => {
             "\nIn brackets the 95 % interval over the runs. =: no difference; ?: too few or too unlike runs to tell. Of 50 kernels \
