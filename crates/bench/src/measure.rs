@@ -1,11 +1,12 @@
 //! Measuring loop: the code between two clock readings, and around them.
 //! Not here: the cases and their number (`crate::run`), the ways to send bytes (`echo`), the CPUs of both sides
-//! (`same_cpu`).
+//! (`same_cpu`), many threads (`together`).
 //! Facts: only the round trip lies between the two readings of a sample; storing the sample, stamping the
 //! next request and checking for a stop happen outside of them.
 
 pub(crate) mod echo;
 pub(crate) mod same_cpu;
+pub(crate) mod together;
 
 use record::{Distribution, Measurement, Sampler};
 use sys::clock::{monotonic_ns, thread_cpu_ns};

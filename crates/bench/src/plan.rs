@@ -59,8 +59,10 @@ pub struct Plan {
     pub test: String,
     /// Tested families, in order and without duplicates.
     pub tests: Vec<Family>,
-    /// Payloads of every family in bytes, without duplicates; empty for those of each test's Android tool.
+    /// Payloads of every family that has a choice, in bytes, without duplicates; empty for those of each test's Android tool.
     pub payloads: Vec<u64>,
+    /// Numbers of threads that call at once through one session of RPC binder, without duplicates; each at least 1.
+    pub threads: Vec<u32>,
     /// A service that another program registered, in place of one of ours: the instance of hwbinder's `IBenchmark`, or what
     /// pings go to (`None`: the service manager).
     pub service: Option<String>,
@@ -110,6 +112,7 @@ impl Default for Plan {
             test: "throughput binder".to_owned(),
             tests: vec![Family::Binder],
             payloads: Vec::new(),
+            threads: vec![1],
             service: None,
             controls: Controls::none(),
             filter: Filter::default(),
@@ -164,16 +167,25 @@ impl Plan {
         let mut planned: Vec<Planned> = Vec::new();
         let mut family_index = 0;
         for family in self.controls.families().chain(self.tests.iter().copied()) {
-            let name = |value: u64| match family.kind() {
-                CaseKind::Test if self.short_sizes => family.short_case_name(value),
-                _ => family.case_name(value),
+            let name = |(value, threads): (u64, u32)| {
+                let name = match family.kind() {
+                    CaseKind::Test if self.short_sizes => family.short_case_name(value),
+                    _ => family.case_name(value),
+                };
+                if threads == 1 { name } else { format!("{name}/threads:{threads}") }
             };
-            let mut matching = self.values_of(family);
-            matching.retain(|&value| self.filter.lets_through(&name(value)));
-            planned.extend((0..).zip(&matching).map(|(index, &value)| Planned {
+            let threads = if family == Family::Rpc { &self.threads[..] } else { &[1] };
+            let values = self.values_of(family).into_iter();
+            let all = values.flat_map(|value| threads.iter().map(move |threads| (value, *threads)));
+            let matching: Vec<_> = all.filter(|&case| self.filter.lets_through(&name(case))).collect();
+            planned.extend((0..).zip(&matching).map(|(index, &(value, threads))| Planned {
                 family,
                 value,
-                case: Case { name: name(value), ..family.case(value, family_index, index) },
+                case: Case {
+                    name: name((value, threads)),
+                    threads,
+                    ..family.case(value, family_index, index)
+                },
             }));
             family_index += u32::from(!matching.is_empty());
         }
@@ -183,19 +195,26 @@ impl Plan {
     /// What the cases of a family differ by; those of a control by the payloads of all tests.
     fn values_of(&self, family: Family) -> Vec<u64> {
         let mut payloads: Vec<u64> = match family.kind() {
-            _ if !self.payloads.is_empty() => return self.payloads.clone(),
-            CaseKind::Test => return family.values().to_vec(),
+            CaseKind::Test => return self.values_of_test(family).to_vec(),
             CaseKind::Control => {
                 let of = |test: &Family| {
                     let test = *test;
-                    test.values().iter().map(move |value| test.payload(*value))
+                    self.values_of_test(test).iter().map(move |value| test.payload(*value))
                 };
                 self.tests.iter().flat_map(of).collect()
             }
         };
         payloads.sort_unstable();
         payloads.dedup();
+        // Some controls carry no empty message, so they are compared with pings only where that is all there is.
+        if payloads.last().is_some_and(|largest| *largest > 0) {
+            payloads.retain(|payload| *payload > 0);
+        }
         payloads
+    }
+
+    fn values_of_test(&self, test: Family) -> &[u64] {
+        if self.payloads.is_empty() || !test.has_sizes() { test.values() } else { &self.payloads }
     }
 
     /// Returns the actual number of repetitions.
@@ -276,6 +295,28 @@ mod tests {
             ("BM_sendVec_binder/64", 1, 1),
         ];
         assert_eq!(seen, want.map(|(name, family, instance)| (name.to_owned(), family, instance)));
+    }
+
+    #[test]
+    fn the_kpis_have_their_sizes_and_threads_and_the_controls_have_all_sizes() {
+        let kpis = Plan {
+            tests: Family::KPIS.to_vec(),
+            payloads: vec![64, 4096],
+            threads: vec![1, 4],
+            ..plan("", "pipe")
+        };
+        let names = |plan: &Plan| -> Vec<String> {
+            plan.cases().into_iter().map(|planned| planned.case.name["BM_".len()..].to_owned()).collect()
+        };
+        let want = "sendVec_pipe/8 sendVec_pipe/64 sendVec_pipe/4096 sendVec_rpc/64 sendVec_rpc/64/threads:4 sendVec_rpc/4096 \
+                    sendVec_rpc/4096/threads:4 addInts sendVec_binderize/64 sendVec_binderize/4096";
+        assert_eq!(names(&kpis).join(" "), want);
+        let case = |name: &str| kpis.cases().into_iter().find(|planned| planned.case.name == name);
+        assert_eq!(case("BM_sendVec_rpc/64/threads:4").expect("planned").case.threads, 4);
+        let with_pings = Plan { tests: vec![Family::RpcPing, Family::Rpc], ..kpis.clone() };
+        assert_eq!(names(&with_pings)[..3], ["sendVec_pipe/64", "sendVec_pipe/4096", "rpcPing/0"]);
+        let pings = Plan { tests: vec![Family::Ping], ..kpis };
+        assert_eq!(names(&pings), ["sendVec_pipe/0", "ping/0"]);
     }
 
     #[test]

@@ -314,8 +314,16 @@ fn run_all(
         found: vec![None; planned.len()],
     };
     take_turns(run, observer, &order, brokers, |run, observer, case| {
-        let outcome = match servers.open_case(&planned[case]) {
-            Ok(client) => bench.repeat(case, &planned[case], client, servers, observer),
+        let several = planned[case].case.threads > 1;
+        let measured = if several {
+            let session = servers.open_session(&planned[case]);
+            session.map(|session| bench.repeat_together(case, &planned[case], session, servers, observer))
+        } else {
+            let client = servers.open_case(&planned[case]);
+            client.map(|client| bench.repeat(case, &planned[case], client, servers, observer))
+        };
+        let outcome = match measured {
+            Ok(outcome) => outcome,
             Err(CaseError::Unfit(reason)) => Outcome::Skipped { reason },
             Err(CaseError::Failed(reason)) => Outcome::Failed { reason, partial: None },
         };

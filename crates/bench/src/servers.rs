@@ -3,6 +3,7 @@
 
 mod contexts;
 pub(crate) mod role;
+mod session;
 
 use std::fmt;
 use std::fs::File;
@@ -49,7 +50,8 @@ pub(crate) enum AnyClient {
     Passthrough(hwbinder::InProcess),
     Ping(ping::Client),
     AddInts(add::Client),
-    Rpc(rpc::Client),
+    RpcPing(rpc::PingClient),
+    Rpc(Box<rpc::Client>),
     Scenario(Box<dyn RoundTrip>),
 }
 
@@ -108,6 +110,7 @@ macro_rules! on_client {
             $crate::servers::AnyClient::Passthrough($client) => $work,
             $crate::servers::AnyClient::Ping($client) => $work,
             $crate::servers::AnyClient::AddInts($client) => $work,
+            $crate::servers::AnyClient::RpcPing($client) => $work,
             $crate::servers::AnyClient::Rpc($client) => $work,
             $crate::servers::AnyClient::Scenario($client) => $work,
         }
@@ -161,7 +164,7 @@ impl Servers {
     pub(crate) fn open_case(&mut self, planned: &Planned) -> Result<AnyClient, CaseError> {
         self.close_case();
         let case = &planned.case;
-        let fault = self.plan.faults.iter().find(|fault| fault.case == case.name).map(|fault| fault.kind);
+        let fault = self.fault_of(&case.name);
         let len = case.payload_bytes as usize;
         let client_cpus = self.place(planned.family)?;
         let client = self.start_case(planned, len, fault)?;
@@ -170,6 +173,11 @@ impl Servers {
             confine(&cpus)?;
         }
         Ok(client)
+    }
+
+    /// Deliberate fault of a case.
+    fn fault_of(&self, name: &str) -> Option<FaultKind> {
+        self.plan.faults.iter().find(|fault| fault.case == name).map(|fault| fault.kind)
     }
 
     fn start_case(
@@ -194,7 +202,7 @@ impl Servers {
             }
             Family::Pipe => self.pipe(len, fault),
             Family::Unix => self.unix(len, fault),
-            Family::Rpc => self.rpc(len, fault),
+            Family::RpcPing | Family::Rpc => self.rpc(planned.family, len, fault),
             Family::Futex => Ok(AnyClient::Futex(shared::Client::new(
                 self.shared(Server::Futex { len }, len, fault)?,
                 len,
@@ -405,14 +413,6 @@ impl Servers {
         let streams = Streams::of(theirs.into(), Stdio::null());
         self.server = Some(self.start(Server::Unix { len }, fault, streams, None)?);
         Ok(AnyClient::Unix(unix::Client::new(File::from(ours), len)))
-    }
-
-    fn rpc(&mut self, len: usize, fault: Option<FaultKind>) -> Result<AnyClient, CaseError> {
-        let [ours, theirs] = rpc::sockets().map_err(os_failed("making a socket pair"))?;
-        let streams = Streams::of(theirs.into(), Stdio::null());
-        self.server = Some(self.start(Server::Rpc, fault, streams, None)?);
-        let opened = self.watchdog.during(|| rpc::Client::open(ours, len));
-        opened.map(AnyClient::Rpc).map_err(failed("opening an RPC session"))
     }
 
     fn shared(

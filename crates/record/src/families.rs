@@ -11,13 +11,14 @@ pub(crate) struct Family<'r> {
 }
 
 /// Families, their readable names, and what a round trip of theirs is.
-const FAMILIES: [(&str, &str, &str); 17] = [
+const FAMILIES: [(&str, &str, &str); 18] = [
     ("BM_sendVec_binder", "binder", "a call of a service, with parcels"),
     ("BM_sendVec_binderize", "hwbinder", "a call of a HIDL service, with scattered buffers"),
     ("BM_sendVec_passthrough", "hwbinder passthrough", "the service in the caller's process, without IPC"),
     ("BM_ping", "ping", "a call without arguments, which any binder object answers"),
     ("BM_interface", "interface", "the question for an object's interface, which any binder object answers"),
     ("BM_hwping", "hwbinder ping", "a call without arguments, which any HIDL object answers"),
+    ("BM_rpcPing", "RPC ping", "a call without arguments over a unix socket, by libbinder's protocol for it"),
     (
         "BM_sendVec_rpc",
         "RPC binder",

@@ -31,8 +31,9 @@ impl Controls {
     /// `x_unix` and so on.
     pub(crate) fn ratios(&self, case: &Case, cost: f64) -> impl Iterator<Item = (String, f64)> {
         let known = match case.kind {
-            CaseKind::Test => self.medians.get(&case.payload_bytes),
-            CaseKind::Control => None,
+            // A control has one caller.
+            CaseKind::Test if case.threads == 1 => self.medians.get(&case.payload_bytes),
+            CaseKind::Test | CaseKind::Control => None,
         };
         let known = known.into_iter().flatten().filter(|&(_, &median)| median > 0.0);
         known.map(move |(word, median)| (counter_name(word), cost / median))

@@ -64,6 +64,8 @@ pub enum Family {
     Interface,
     /// A test: hwbinder's ping.
     HwPing,
+    /// A test: a ping by RPC binder over a unix socket, which any object answers.
+    RpcPing,
     /// A test: a call of RPC binder over a unix socket.
     Rpc,
     /// A test: Android's `binderAddInts`, two numbers to a service that returns their sum.
@@ -85,6 +87,12 @@ impl Family {
     const PARTS: [Self; 3] = [Self::Memcpy, Self::Parcel, Self::HwParcel];
     /// The families that are tests.
     pub const TESTS: [Self; 3] = [Self::Binder, Self::Binderize, Self::Passthrough];
+
+    /// Largest payload of RPC binder in bytes: libbinder's messages end at 100,000 B with all that belongs to them.
+    pub const LARGEST_RPC: u64 = 99_000;
+
+    /// The figures that Android publishes of each kernel release.
+    pub const KPIS: [Self; 3] = [Self::Rpc, Self::AddInts, Self::Binderize];
 
     /// The tests that need no service of ours; their calls carry no payload.
     pub const PINGS: [Self; 3] = [Self::Ping, Self::Interface, Self::HwPing];
@@ -108,6 +116,7 @@ impl Family {
             Self::Ping => "ping",
             Self::Interface => "interface",
             Self::HwPing => "hwping",
+            Self::RpcPing => "rpcPing",
             Self::Rpc => "rpc",
             Self::AddInts => "addInts",
             Self::Scenario(case) => &case.template().name,
@@ -124,7 +133,7 @@ impl Family {
     #[must_use]
     pub fn kind(self) -> CaseKind {
         match self {
-            Self::Rpc | Self::AddInts | Self::Scenario(_) => CaseKind::Test,
+            Self::RpcPing | Self::Rpc | Self::AddInts | Self::Scenario(_) => CaseKind::Test,
             _ if Self::TESTS.contains(&self) || self.is_ping() => CaseKind::Test,
             _ => CaseKind::Control,
         }
@@ -147,7 +156,7 @@ impl Family {
             Self::Rpc => &Self::RPC_PAYLOADS,
             // Two numbers.
             Self::AddInts => &[8],
-            _ if self.is_ping() => &[0],
+            _ if self.is_ping() || self == Self::RpcPing => &[0],
             _ => &Self::PAYLOADS,
         }
     }
@@ -161,7 +170,13 @@ impl Family {
         }
     }
 
-    /// Returns true for a call without payload that any object answers.
+    /// Returns true if its payload is a choice.
+    #[must_use]
+    pub fn has_sizes(self) -> bool {
+        !matches!(self, Self::AddInts | Self::RpcPing | Self::Scenario(_)) && !self.is_ping()
+    }
+
+    /// Returns true for a call without payload that any object of a driver answers.
     #[must_use]
     pub fn is_ping(self) -> bool {
         Self::PINGS.contains(&self)
@@ -199,7 +214,8 @@ impl Family {
 /// Writes the name, e.g. `BM_sendVec_binder`, `BM_ping`.
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sends_vectors = !self.is_ping() && !matches!(self, Self::AddInts | Self::Scenario(_));
+        let vectors = !matches!(self, Self::AddInts | Self::RpcPing | Self::Scenario(_));
+        let sends_vectors = vectors && !self.is_ping();
         write!(f, "{}{}", if sends_vectors { "BM_sendVec_" } else { "BM_" }, self.word())
     }
 }

@@ -5,9 +5,11 @@ use record::{Measurement, Outcome, Sampler};
 
 use super::Observer;
 use super::search;
+use crate::measure::echo::rpc;
 use crate::measure::same_cpu::Watched;
+use crate::measure::together::batch_together;
 use crate::measure::{Halt, RoundTrip, Sequence, batch};
-use crate::plan::{MinTime, Plan, Planned};
+use crate::plan::{MOST_ITERATIONS, MinTime, Plan, Planned};
 use crate::profiled;
 use crate::servers::{AnyClient, Servers, on_client};
 
@@ -31,6 +33,70 @@ struct Trials<'a> {
     observer: &'a mut dyn Observer,
 }
 
+/// What calls in a case: one client, or several at once.
+trait Caller {
+    /// Makes so many round trips with each client.
+    fn batch(
+        &mut self,
+        iterations: u64,
+        sequence: &mut Sequence,
+        sampler: &mut Sampler,
+        servers: &Servers,
+    ) -> (Measurement, Option<Halt>);
+
+    /// Number of clients.
+    fn clients(&self) -> u64 {
+        1
+    }
+
+    /// Round trips of each client that are worth their time.
+    fn most_samples(&self) -> u64 {
+        MOST_ITERATIONS
+    }
+}
+
+/// A client that calls alone.
+struct Alone<R>(R);
+
+impl<R: RoundTrip> Caller for Alone<R> {
+    fn batch(
+        &mut self,
+        iterations: u64,
+        sequence: &mut Sequence,
+        sampler: &mut Sampler,
+        servers: &Servers,
+    ) -> (Measurement, Option<Halt>) {
+        let watchdog = servers.watchdog();
+        let watched = Watched::new(watchdog, servers.freely_placed());
+        let (mut measured, halt) =
+            watchdog.during(|| batch(&mut self.0, iterations, sequence, sampler, &watched));
+        measured.cpus = watched.take();
+        (measured, halt)
+    }
+
+    fn most_samples(&self) -> u64 {
+        self.0.most_samples()
+    }
+}
+
+/// All connections of a session, each with a thread.
+impl Caller for Vec<rpc::Client> {
+    fn batch(
+        &mut self,
+        iterations: u64,
+        sequence: &mut Sequence,
+        _sampler: &mut Sampler,
+        servers: &Servers,
+    ) -> (Measurement, Option<Halt>) {
+        let watchdog = servers.watchdog();
+        watchdog.during(|| batch_together(self, iterations, sequence, watchdog))
+    }
+
+    fn clients(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
 impl RepetitionRunner<'_> {
     /// Measures a case once on its prepared servers.
     pub(super) fn repeat(
@@ -42,10 +108,23 @@ impl RepetitionRunner<'_> {
         observer: &mut dyn Observer,
     ) -> Outcome {
         let mut trials = Trials { name: &planned.case.name, servers, observer };
-        on_client!(client, |mut client| self.measure(index, &mut client, &mut trials))
+        on_client!(client, |client| self.measure(index, &mut Alone(client), &mut trials))
     }
 
-    fn measure<R: RoundTrip>(&mut self, index: usize, client: &mut R, trials: &mut Trials<'_>) -> Outcome {
+    /// Measures a case once through all connections of a session.
+    pub(super) fn repeat_together(
+        &mut self,
+        index: usize,
+        planned: &Planned,
+        mut session: Vec<rpc::Client>,
+        servers: &Servers,
+        observer: &mut dyn Observer,
+    ) -> Outcome {
+        let mut trials = Trials { name: &planned.case.name, servers, observer };
+        self.measure(index, &mut session, &mut trials)
+    }
+
+    fn measure(&mut self, index: usize, caller: &mut impl Caller, trials: &mut Trials<'_>) -> Outcome {
         let first = self.found[index].is_none();
         if first && let Err(reason) = profiled::announce(trials.name) {
             return Outcome::Failed { reason, partial: None };
@@ -53,7 +132,7 @@ impl RepetitionRunner<'_> {
         if first
             && !self.plan.dry_run
             && self.plan.min_warmup_s > 0.0
-            && let Err(broken) = self.search(1, self.plan.min_warmup_s, client, trials)
+            && let Err(broken) = self.search(1, self.plan.min_warmup_s, caller, trials)
         {
             return *broken;
         }
@@ -64,9 +143,9 @@ impl RepetitionRunner<'_> {
             (None, MinTime::Iterations(count)) => (count, 0.0),
             (None, MinTime::Seconds(seconds)) => (1, seconds),
         };
-        match self.search(start, min_seconds, client, trials) {
+        match self.search(start, min_seconds, caller, trials) {
             Ok(measured) => {
-                self.found[index] = Some(measured.iterations);
+                self.found[index] = Some(measured.iterations / caller.clients().max(1));
                 Outcome::Measured(measured)
             }
             Err(broken) => *broken,
@@ -74,25 +153,22 @@ impl RepetitionRunner<'_> {
     }
 
     /// Makes trials until one is long enough, and returns that one.
-    fn search<R: RoundTrip>(
+    fn search(
         &mut self,
         start: u64,
         min_seconds: f64,
-        client: &mut R,
+        caller: &mut impl Caller,
         trials: &mut Trials<'_>,
     ) -> Result<Measurement, Box<Outcome>> {
-        let watchdog = trials.servers.watchdog();
-        let watched = Watched::new(watchdog, trials.servers.freely_placed());
-        let most = client.most_samples();
+        let most = caller.most_samples();
         let mut iterations = start;
         loop {
-            let (mut measured, halt) = watchdog
-                .during(|| batch(client, iterations, &mut self.sequence, &mut self.sampler, &watched));
-            measured.cpus = watched.take();
+            let (measured, halt) =
+                caller.batch(iterations, &mut self.sequence, &mut self.sampler, trials.servers);
             if let Some(halt) = halt {
                 return Err(Box::new(broken(halt, measured, trials.servers)));
             }
-            let seconds = measured.real_total as f64 / 1e9;
+            let seconds = measured.real_total as f64 / 1e9 / caller.clients().max(1) as f64;
             trials.observer.tried(trials.name, iterations, seconds);
             match search::next(iterations, seconds, min_seconds) {
                 Some(more) if iterations < most => iterations = more.min(most),

@@ -32,7 +32,7 @@ pub(super) enum Server {
     Pipe { len: usize },
     /// A socket as standard input.
     Unix { len: usize },
-    /// A session of RPC binder on a socket as standard input.
+    /// A session of RPC binder on sockets that come through standard input.
     Rpc,
     /// Shared memory as standard input; sleeps on a futex.
     Futex { len: usize },
@@ -90,6 +90,9 @@ impl Role for ServerRole {
                 let explain = |error| any.manager_error(error).to_string();
                 on_context!(&any, |context| service.serve(context, dialect, explain, sabotage))
             }
+            Server::Rpc => input()
+                .and_then(|bootstrap| rpc::take_sockets(&bootstrap))
+                .and_then(|sockets| rpc::serve(sockets, self.fault)),
             on_descriptors => on_descriptors.serve(sabotage),
         };
         served.map_err(|error| error.to_string())
@@ -131,7 +134,6 @@ impl Server {
         match self {
             Self::Pipe { len } => pipe::serve(input()?, output()?, len, sabotage),
             Self::Unix { len } => unix::serve(input()?, len, sabotage),
-            Self::Rpc => rpc::serve(input()?, sabotage),
             Self::Futex { len } => shared::serve::<shared::Sleep>(memory()?, len, sabotage),
             Self::Spin { len } => shared::serve::<shared::Spin>(memory()?, len, sabotage),
             Self::Eventfd { len, memory } => {
@@ -140,7 +142,7 @@ impl Server {
                 let memory = memory.map_err(CallError::os("mapping shared memory"))?;
                 event::serve(event::Events { memory, requests: input()?, replies: output()? }, len, sabotage)
             }
-            Self::InContext { .. } => Ok(()),
+            Self::Rpc | Self::InContext { .. } => Ok(()),
         }
     }
 }
