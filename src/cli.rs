@@ -38,6 +38,7 @@ mod inheritance;
 mod input;
 mod inversion;
 mod kernels;
+mod kpi;
 mod latency;
 pub(crate) mod leftovers;
 mod man;

@@ -18,6 +18,7 @@ use record::formats::gbench::{FOLLOWED_VERSION, Format};
 
 use super::output::Sink;
 use super::{CommandResult, command_line, complain, exit, help_text, note, say, status_of};
+pub(super) use crowd::seconds;
 use own::Own;
 pub(super) use own::Test;
 use report::Report;
@@ -47,8 +48,6 @@ enum Wanted {
     AddInts(Dialect),
     #[command(about = Test::Rpc.about())]
     Rpc(Dialect),
-    #[command(about = Test::Kpi.about())]
-    Kpi(Dialect),
     CompareFlavours(flavours::FlavoursArgs),
     Workers(workers::WorkersArgs),
     HwbinderWorkers(hwbinder::HwbinderArgs),
@@ -77,7 +76,6 @@ pub(super) fn run(args: ThroughputArgs) -> CommandResult {
         Wanted::Ping(dialect) => measure(Test::Ping, dialect),
         Wanted::AddInts(dialect) => measure(Test::AddInts, dialect),
         Wanted::Rpc(dialect) => measure(Test::Rpc, dialect),
-        Wanted::Kpi(dialect) => measure(Test::Kpi, dialect),
         Wanted::CompareFlavours(args) => flavours::run(&args),
         Wanted::Workers(args) => workers::run(args, false),
         Wanted::HwbinderWorkers(args) => hwbinder::run(args, false),
@@ -95,7 +93,6 @@ impl ThroughputArgs {
             Wanted::Ping(dialect) => check(Test::Ping, dialect.words.clone()),
             Wanted::AddInts(dialect) => check(Test::AddInts, dialect.words.clone()),
             Wanted::Rpc(dialect) => check(Test::Rpc, dialect.words.clone()),
-            Wanted::Kpi(dialect) => check(Test::Kpi, dialect.words.clone()),
             _ => Ok(()),
         }
     }

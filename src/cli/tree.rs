@@ -9,9 +9,9 @@ use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 use super::program::{NAME, Program};
 use super::{
     ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
-    explain, fleet, fuzz, gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on,
-    on_words, overload, report, run, scenario, servicemanager, services, shim, show, state, throughput, top,
-    trace, vm, watch, workload,
+    explain, fleet, fuzz, gate, help, help_text, history, inheritance, inversion, kpi, latency, man, matrix,
+    on, on_words, overload, report, run, scenario, servicemanager, services, shim, show, state, throughput,
+    top, trace, vm, watch, workload,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -29,6 +29,7 @@ const PROGRAM: &Program = &Program { shown, understood, run };
 enum Command {
     Run(run::RunArgs),
     Throughput(throughput::ThroughputArgs),
+    Kpi(kpi::KpiArgs),
     Scenario(scenario::ScenarioArgs),
     Latency(latency::LatencyArgs),
     Doctor(doctor::DoctorArgs),
@@ -126,6 +127,7 @@ impl Command {
         match self {
             Self::Run(args) => run::run(&args),
             Self::Throughput(args) => throughput::run(args),
+            Self::Kpi(args) => kpi::run(&args),
             Self::Scenario(args) => scenario::run(&args),
             Self::Latency(args) => latency::run(args),
             Self::Doctor(args) => doctor::run(&args),

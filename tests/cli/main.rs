@@ -25,6 +25,7 @@ mod inheritance;
 mod input;
 mod inversion;
 mod kernels;
+mod kpi;
 mod kselftest;
 mod latency;
 mod lava;

@@ -11,6 +11,7 @@ pub mod flavours;
 pub mod history;
 mod imported;
 pub mod json;
+pub mod kpi;
 pub mod latency;
 pub mod matrix;
 pub(crate) mod object;

@@ -83,7 +83,7 @@ impl Common {
 const LONGEST_S: f64 = 3600.0;
 
 /// Parses a time in seconds: `2`, `0.5`, `0.5s`.
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
+pub(in crate::cli) fn seconds(text: &str) -> Result<f64, String> {
     match text.strip_suffix('s').unwrap_or(text).parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Ok(seconds),
         _ => Err(format!("it is no time in seconds above 0 and up to {LONGEST_S}")),

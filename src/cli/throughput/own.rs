@@ -32,22 +32,19 @@ pub(crate) enum Test {
     AddInts,
     /// Android's `binderRpcBenchmark`.
     Rpc,
-    /// The three figures that Android's kernel releases publish.
-    Kpi,
     /// A scenario of this name, or all.
     Scenario(Option<&'static str>),
 }
 
 impl Test {
-    pub(super) const EACH: [Self; 7] =
-        [Self::Binder, Self::Hwbinder, Self::All, Self::Ping, Self::AddInts, Self::Rpc, Self::Kpi];
+    pub(super) const EACH: [Self; 6] =
+        [Self::Binder, Self::Hwbinder, Self::All, Self::Ping, Self::AddInts, Self::Rpc];
 
     /// Its default controls where it is not called as Android's tool.
     pub(in crate::cli) fn controls(self) -> &'static str {
         match self {
             // A pipe and a socket carry no empty message.
             Self::Ping => "futex,eventfd,spin",
-            Self::Kpi => "pipe",
             Self::Scenario(_) => "eventfd,raw",
             _ => "default",
         }
@@ -71,9 +68,6 @@ impl Test {
             }
             Self::Scenario(_) => {
                 "Measure what real systems do to Binder: oneway floods, descriptors, deaths, freezing"
-            }
-            Self::Kpi => {
-                "Measure what Android publishes of each kernel release: RPC binder, addInts and hwbinder, in one table"
             }
             Self::Ping => {
                 "Measure calls that any object answers: needs no service of ours, so it works on production phones"
@@ -99,7 +93,6 @@ impl Test {
             Self::Ping => "ping",
             Self::AddInts => "addints",
             Self::Rpc => "rpc",
-            Self::Kpi => "kpi",
             Self::Scenario(_) => "scenario",
         }
     }
@@ -148,6 +141,10 @@ pub(super) struct Own {
     /// The library whose objects are pinged: binder, hwbinder [default: binder]
     #[arg(long, value_name = "FLAVOUR", value_parser = choice::of([Flavour::Binder, Flavour::Hwbinder]))]
     flavour: Option<Flavour>,
+
+    /// Numbers of threads that call at once through one session of RPC binder, each with a connection [default: 1]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: Vec<u32>,
 
     #[command(flatten)]
     driver: DriverArgs,
@@ -199,14 +196,15 @@ pub(super) struct Own {
 /// The documented definition of a test: Google Benchmark's flags and the own ones that apply.
 pub(crate) fn definition(test: Test) -> Command {
     let strange: &[&str] = match test {
-        Test::Binder => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay"],
-        Test::Hwbinder => &["flavour", "client_cpu", "server_cpu", "delay"],
-        Test::All => &["mode", "service", "device", "flavour", "client_cpu", "server_cpu", "delay"],
-        Test::Ping => &["mode", "client_cpu", "server_cpu", "delay"],
-        Test::AddInts => &["mode", "flavour"],
+        Test::Binder => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay", "threads"],
+        Test::Hwbinder => &["flavour", "client_cpu", "server_cpu", "delay", "threads"],
+        Test::All => {
+            &["mode", "service", "device", "flavour", "client_cpu", "server_cpu", "delay", "threads"]
+        }
+        Test::Ping => &["mode", "client_cpu", "server_cpu", "delay", "threads"],
+        Test::AddInts => &["mode", "flavour", "threads"],
         Test::Rpc => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay"],
-        Test::Scenario(_) => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay"],
-        Test::Kpi => &["mode", "service", "device", "flavour", "client_cpu", "server_cpu", "delay"],
+        Test::Scenario(_) => &["mode", "service", "flavour", "client_cpu", "server_cpu", "delay", "threads"],
     };
     let definition = Command::new(test.word()).args(gbench::FLAGS.iter().map(flag));
     let whole = Own::augment_args(definition).about(test.about());
@@ -271,20 +269,13 @@ impl Own {
             ),
             ("-c", self.client_cpu.is_some(), &[Test::AddInts], "use --placement or --cluster"),
             ("-s", self.server_cpu.is_some(), &[Test::AddInts], "use --placement or --cluster"),
+            ("--threads", !self.threads.is_empty(), &[Test::Rpc], "use throughput workers"),
             ("-d", self.delay != 0.0, &[Test::AddInts], "its calls follow each other at once"),
             ("--flavour", self.flavour.is_some(), &[Test::Ping], "the test's name says it"),
             (
                 "--android",
                 self.android.is_some_and(|release| release != Release::Android8),
-                &[
-                    Test::Binder,
-                    Test::All,
-                    Test::Ping,
-                    Test::AddInts,
-                    Test::Rpc,
-                    Test::Kpi,
-                    Test::Scenario(None),
-                ],
+                &[Test::Binder, Test::All, Test::Ping, Test::AddInts, Test::Rpc, Test::Scenario(None)],
                 "no release but 8 has other names than today's, and none changed hwbinder's format",
             ),
             (
@@ -339,9 +330,8 @@ impl Own {
             (Test::Ping, _) if self.pinged() == Flavour::Hwbinder => vec![Family::HwPing],
             (Test::Ping, _) => vec![Family::Ping, Family::Interface],
             (Test::AddInts, _) => vec![Family::AddInts],
-            (Test::Rpc, _) => vec![Family::Rpc, Family::Binder],
+            (Test::Rpc, _) => vec![Family::RpcPing, Family::Ping, Family::Rpc, Family::Binder],
             (Test::Scenario(name), _) => ScenarioCase::of(name).into_iter().map(Family::Scenario).collect(),
-            (Test::Kpi, _) => vec![Family::Rpc, Family::AddInts, Family::Binderize],
         }
     }
 
@@ -372,6 +362,7 @@ impl Own {
             test: test.title(),
             tests: self.tests(test),
             payloads: if test == Test::Rpc { Family::Rpc.values().to_vec() } else { Vec::new() },
+            threads: if self.threads.is_empty() { vec![1] } else { ascending(&self.threads) },
             delay: Duration::from_secs_f64(self.delay),
             service: self.service.clone(),
             controls,
@@ -412,6 +403,14 @@ impl Own {
             _ => Ok(()),
         }
     }
+}
+
+/// The numbers in ascending order, each once.
+pub(in crate::cli) fn ascending<T: Ord + Copy>(numbers: &[T]) -> Vec<T> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 #[cfg(test)]

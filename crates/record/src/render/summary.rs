@@ -4,6 +4,7 @@
 use super::crowd;
 use super::flavours;
 use super::imported;
+use super::kpi;
 use super::latency;
 use super::printable;
 use super::remarks::{findings, trouble, warnings, without_numbers};
@@ -50,6 +51,7 @@ pub fn summary(run: &Run, what_next: &str) -> String {
         Measured::Latency(_) => latency::body(run),
         Measured::Cases if crowd::has_crowds(run) => crowd::table(run),
         Measured::Cases if flavours::compares_flavours(run) => flavours::tables(run),
+        Measured::Cases if kpi::has_kpis(run) => kpi::table(run),
         Measured::Cases => table(run, shown.iter().map(|case| row(run, case, &controls))).text(),
     };
     let mut notes: Vec<String> = shown.iter().flat_map(|case| partly_failed(case)).collect();
