@@ -9,7 +9,7 @@ use std::time::Duration;
 use bench::ab::{RunFailure, Side};
 use bench::matrix::{MatrixOptions, Watcher, execute};
 use clap::{Args, ValueEnum};
-use record::compare::Options;
+use record::compare::{Group, Options};
 use record::matrix::{Kernel, Matrix, matrix};
 use record::render::matrix as render;
 use vm::build::BuildError;
@@ -93,8 +93,16 @@ enum Form {
 /// A kernel's name, and its words for `vm --kernel`.
 type Named = (String, String);
 
-/// A kernel's name, its words, and its driver's module if that is another one.
-type Ready = (String, String, Option<PathBuf>);
+/// A kernel that can be booted.
+struct Ready {
+    name: String,
+    /// Its words for `vm --kernel`.
+    kernel: String,
+    /// Its driver's module, if that is another one.
+    driver: Option<PathBuf>,
+    /// The preemption model with which it is booted, if not with its own.
+    model: Option<&'static str>,
+}
 
 /// Name and kernel; without a name the kernel's own words, of a path its last part.
 fn kernel(text: &str) -> Result<Named, String> {
@@ -139,6 +147,8 @@ pub(crate) fn run(args: &MatrixArgs, program: &Program) -> CommandResult {
             .map_err(|why| Failure::new(exit::USAGE, format_args!("--tests {:?}: {why}", words.join(" "))))?;
     }
     let (kernels, broken) = args.kernels().or_exit(exit::USAGE)?;
+    let models: Vec<_> =
+        kernels.iter().filter_map(|ready| Some((ready.name.clone(), ready.model?))).collect();
     let options = args.options(kernels).or_exit(exit::USAGE)?;
     let _lock = FolderLock::take(&options.folder)?;
     let sink = args.out.as_deref().map_or_else(Sink::stdout, Sink::file);
@@ -161,7 +171,8 @@ pub(crate) fn run(args: &MatrixArgs, program: &Program) -> CommandResult {
         note(format_args!("{runs} there from an earlier call, in {}\n", options.folder.display()));
     }
     let compare = Options { metric: args.metric, ..Options::default() };
-    let kernels = with_broken(measured.kernels, broken, measured.tests.len());
+    let kernels = measured.kernels.into_iter().map(|kernel| obedient(kernel, &models)).collect();
+    let kernels = with_broken(kernels, broken, measured.tests.len());
     let found = matrix(&measured.tests, &kernels, &compare);
     sink.deliver(&args.format.of(&found)?)?;
     if let Some(signal) = measured.stopped {
@@ -195,7 +206,7 @@ impl MatrixArgs {
         let (mut kernels, mut broken) = (Vec::new(), Vec::new());
         for (at, (name, source)) in all.into_iter().enumerate() {
             match ready(source) {
-                Ok((word, driver)) => kernels.push((name, word, driver)),
+                Ok(found) => kernels.push(Ready { name, ..found }),
                 Err(error) => {
                     complain(format_args!("{name}: {error}"));
                     broken.push(Unbuilt { at, name, why: error.to_string() });
@@ -206,8 +217,11 @@ impl MatrixArgs {
     }
 
     fn options(&self, ready: Vec<Ready>) -> Result<MatrixOptions, String> {
-        let side =
-            |(name, kernel, driver): Ready| (name, Side::of_kernel(&kernel, driver.as_deref(), &self.vm));
+        let side = |ready: Ready| {
+            let model = ready.model.map(|model| format!("append=preempt={model}"));
+            let flags: Vec<String> = self.vm.iter().cloned().chain(model).collect();
+            (ready.name, Side::of_kernel(&ready.kernel, ready.driver.as_deref(), &flags))
+        };
         let kernels = ready.into_iter().map(side).collect();
         let preset = self.preset.map(Preset::tests).unwrap_or_default();
         let tests = match (&self.tests[..], preset) {
@@ -226,15 +240,35 @@ impl MatrixArgs {
     }
 }
 
-/// The words for `vm --kernel` and the driver's module of a kernel, which is built where it must be.
-fn ready(source: Source) -> Result<(String, Option<PathBuf>), BuildError> {
+/// A kernel of this source, which is built where it must be; without a name.
+fn ready(source: Source) -> Result<Ready, BuildError> {
+    let plain = |kernel: String| Ready { name: String::new(), kernel, driver: None, model: None };
     match source {
         Source::Given(word) => match OnDriver::parse(&word) {
-            Some(on) => Ok((on.kernel.clone(), Some(on.module()?))),
-            None => Ok((word, None)),
+            Some(on) => {
+                let kernel = plain(on.kernel.clone());
+                Ok(Ready { driver: Some(on.module()?), ..kernel })
+            }
+            None => Ok(plain(word)),
         },
-        Source::Built(wanted) => Ok((format!("built:{}", kernels::built(&wanted)?.name), None)),
+        Source::Preempted(word, model) => Ok(Ready { model: Some(model), ..plain(word) }),
+        Source::Built(wanted) => Ok(plain(format!("built:{}", kernels::built(&wanted)?.name))),
     }
+}
+
+/// The runs of a kernel if it ran with the preemption model that was asked for; else the reason. A kernel ignores a model that it does not know.
+fn obedient(kernel: Kernel, models: &[(String, &'static str)]) -> Kernel {
+    let Some((_, model)) = models.iter().find(|(name, _)| *name == kernel.name) else { return kernel };
+    let obeyed = |group: Group| {
+        let other = group.members.iter().find_map(|member| {
+            let kernel = &member.run.host.kernel;
+            let in_force = kernel.preemption.as_deref().unwrap_or("an unknown model");
+            (in_force != *model)
+                .then(|| format!("Linux {} has no preempt={model}: it ran with {in_force}", kernel.release))
+        });
+        other.map_or(Ok(group), Err)
+    };
+    Kernel { tests: kernel.tests.into_iter().map(|test| test.and_then(obeyed)).collect(), ..kernel }
 }
 
 /// A kernel that could not be built.
@@ -295,6 +329,22 @@ mod tests {
         for bad in ["", "=", "a=", "=b"] {
             assert!(kernel(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_kernel_without_the_model_is_a_row_that_says_so() {
+        let ran_with = |model: Option<&str>| {
+            let text = include_bytes!("../../tests/golden/throughput.json");
+            let mut run = record::Run::from_json(text).expect("a record");
+            run.host.kernel.preemption = model.map(str::to_owned);
+            let member = record::compare::Member { file: String::new(), run };
+            let group = Group { name: "none".to_owned(), members: vec![member] };
+            let kernel = Kernel { name: "none".to_owned(), tests: vec![Ok(group)] };
+            obedient(kernel, &[("none".to_owned(), "none")]).tests.remove(0).err()
+        };
+        assert_eq!(ran_with(Some("none")), None);
+        assert!(ran_with(Some("full")).expect("refused").ends_with("has no preempt=none: it ran with full"));
+        assert!(ran_with(None).expect("refused").ends_with("it ran with an unknown model"));
     }
 
     #[test]

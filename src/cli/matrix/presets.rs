@@ -18,6 +18,8 @@ pub(super) enum Preset {
     Drivers,
     /// Debian's 6.1, 6.12 and 7.2
     Versions,
+    /// Debian's 7.2 with each preemption model of the boot option preempt=, and its real-time build
+    Sched,
     /// Priorities: passed on not at all (Rust), nice (C), real-time (C with contrib/kernel/inherit-rt.patch)
     Inherit,
 }
@@ -27,6 +29,8 @@ pub(super) enum Preset {
 pub(super) enum Source {
     /// A kernel as `--kernels` takes it.
     Given(String),
+    /// A kernel as `--kernels` takes it, booted with a preemption model.
+    Preempted(String, &'static str),
     /// One that is built, unless it is in the cache.
     Built(Box<Wanted>),
 }
@@ -49,6 +53,9 @@ const PAGE: [Flavour; 9] = [
 
 /// One compiler for both, because its choices cost as much as the driver's.
 const DRIVERS: [Flavour; 2] = [("C", "--driver c --tools debian"), ("Rust", "--driver rust --tools debian")];
+
+/// Values of the boot option `preempt=`; the first is what the others are compared with. A kernel knows some of them.
+const MODELS: [&str; 4] = ["full", "lazy", "voluntary", "none"];
 
 const INHERIT: [Flavour; 2] =
     [("none (Rust)", "--driver rust --tools debian"), ("nice (C)", "--driver c --tools debian")];
@@ -77,6 +84,11 @@ impl Preset {
             Self::Versions => {
                 ["6.1", "6.12", "7.2"].map(|name| (name.to_owned(), Source::Given(name.to_owned()))).to_vec()
             }
+            Self::Sched => {
+                let booted =
+                    MODELS.map(|model| (model.to_owned(), Source::Preempted("7.2".to_owned(), model)));
+                booted.into_iter().chain([("rt".to_owned(), Source::Given("rt".to_owned()))]).collect()
+            }
             Self::Inherit => {
                 let patched = Wanted { patches: vec![patch()?], ..wanted("--driver c --tools debian") };
                 let patched = ("rt (C, patched)".to_owned(), Source::Built(Box::new(patched)));
@@ -89,6 +101,7 @@ impl Preset {
     pub(super) fn tests(self) -> &'static [&'static str] {
         match self {
             Self::Page | Self::Versions => &[],
+            Self::Sched => &["kpi --driver kernel -s 64,4096", "latency hwbinder --driver kernel -i 300"],
             Self::Drivers => &[
                 "throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/(4|4096|65536)$'",
                 "throughput hwbinder --driver kernel --controls pipe,raw --benchmark_filter='/(4|4096|65536)$'",
