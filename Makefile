@@ -134,9 +134,11 @@ bench: small alone siege
 	cargo bench -p bench --profile small
 	$(SMALL) throughput compare-flavours --driver embedded
 
-# How often `ab` is right on this machine: 20 times the same twice, 10 times 5 % more. Minutes.
+# How often `ab` is right on this machine: 20 times the same twice, 10 times 5 % more. Minutes. Then 100 comparisons of `kpi` in counted
+# instructions on one kernel, and 20 with 1 % more: an hour where guests are emulated.
 trials:
 	cargo test --test cli ab:: -- --ignored --nocapture --test-threads=1
+	tools/kpi-trials $(DEBUG)
 
 # The program with its library, its manual, its completions and the documents that they name.
 PREFIX ?= /usr/local
