@@ -17,8 +17,7 @@ use workload::description::{Carries, Expected, Step};
 
 use super::board::Counter;
 use super::place::{Place, Proxies, lock};
-use super::program::{Act, code, fetch_code};
-use super::service::STAMP;
+use super::program::{Act, STAMP, code, fetch_code};
 use crate::call_error::{CallError, refused};
 use crate::measure::echo::{Sabotage, compute};
 use crate::plan::FaultKind;

@@ -13,6 +13,7 @@ use super::board::Counter;
 use super::group::Group;
 use super::place::{Identity, Place};
 use super::program::{Act, Program};
+use super::service;
 use crate::call_error::{CallError, refused};
 use crate::measure::RoundTrip;
 use crate::plan::Dialect;
@@ -52,7 +53,7 @@ impl<X: Context + Clone> Conductor<X> {
         let place = Self::open_place(context, dialect, &group).map_err(|error| error.to_string())?;
         if group.program.measuring < group.program.processes.len() {
             // First, as others look it up.
-            place.serve().map_err(|error| error.to_string())?;
+            service::publish(&place).map_err(|error| error.to_string())?;
         }
         group.find(|| place.find())?;
         group.run();

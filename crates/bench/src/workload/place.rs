@@ -2,7 +2,7 @@
 //! Not here: the steps of its threads (`actor`), starting processes (`group`).
 
 use std::fs::File;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use driver::{Connection, Context};
@@ -15,9 +15,8 @@ use workload::text::MEASURING;
 
 use super::board::Board;
 use super::program::Program;
-use super::service::Service;
 use crate::call_error::{CallError, refused};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{BareService, Endpoint};
 use crate::plan::{Dialect, FaultKind};
 
 /// Time limit of a wait for a service.
@@ -65,8 +64,8 @@ pub(super) struct Place<C: Connection> {
     pub(super) endpoint: Endpoint<C>,
     pub(super) proxies: OnceLock<Proxies>,
     services: OnceLock<Services>,
-    /// The object that all calls go to.
-    service: OnceLock<Binder>,
+    /// The object that all calls go to; nobody else keeps it once the manager has forgotten its name.
+    pub(super) service: OnceLock<Binder>,
     /// Objects for the service manager's notices.
     pub(super) callbacks: Mutex<Vec<Binder>>,
     /// Own objects that others asked for.
@@ -119,19 +118,6 @@ impl<C: Connection> Place<C> {
         let Identity { names, program, .. } = &self.identity;
         let name = program.processes.get(process).map_or(MEASURING, |process| &process.name);
         format!("{names}.{name}.{copy}")
-    }
-
-    /// Registers its object and starts the thread that serves it.
-    ///
-    /// # Errors
-    /// The service manager refuses the name; no thread can be started.
-    pub(super) fn serve(self: &Arc<Self>) -> Result<(), CallError> {
-        let service = Service::new(Weak::clone(&Arc::downgrade(self)));
-        let object = self.endpoint.publish_bare(service, self.endpoint.node_options(false));
-        self.endpoint.register(&self.name(self.identity.process, self.identity.copy), &object)?;
-        // Nobody else keeps it once the manager has forgotten the name.
-        let _ = self.service.set(object);
-        self.endpoint.start_thread()
     }
 
     /// Looks up all that it calls.
@@ -191,9 +177,9 @@ impl<C: Connection> Place<C> {
         objects
     }
 
-    /// A new object, which answers nothing.
+    /// A new object, whose answers are empty.
     pub(super) fn new_object(&self) -> Binder {
-        self.endpoint.publish_bare(Service::<C>::silent(), self.endpoint.node_options(false))
+        self.endpoint.publish_bare(BareService(|| [0_u8; 0]), self.endpoint.node_options(false))
     }
 
     /// Whether somebody asks for the times of calls.

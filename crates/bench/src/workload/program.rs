@@ -10,6 +10,9 @@ const COPY_BITS: u32 = 14;
 /// The number that asks for objects in place of a call of the load.
 const FETCH: usize = (1 << (u32::BITS - COPY_BITS)) - 1;
 
+/// Number of the first bytes of a request of a thread that numbers its oneway calls: its own number, not 0, and that of the call.
+pub(super) const STAMP: usize = 8;
+
 /// A step, with the number of its call.
 #[derive(Debug)]
 pub(super) enum Act {

@@ -18,6 +18,7 @@ use super::actor::{self, Own};
 use super::board::{Board, Counter, Phase};
 use super::place::{Identity, Place};
 use super::program::Program;
+use super::service;
 use crate::call_error::{CallError, refused};
 use crate::plan::FaultKind;
 
@@ -80,7 +81,7 @@ impl ProcessRole {
             fault: self.fault,
         };
         let place = Place::open(context, dialect, identity, pool, self.sampled)?;
-        place.serve()?;
+        service::publish(&place)?;
         // A process that is started again takes no release for its own that came before it.
         let released = board.value(self.process, Counter::Released);
         tell_ready("").map_err(CallError::os("reporting readiness"))?;

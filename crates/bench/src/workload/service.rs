@@ -10,11 +10,9 @@ use ipc::{Serve, StatusCode, Transaction};
 
 use super::actor;
 use super::place::{Place, lock};
-use super::program::{Asked, decode};
+use super::program::{Asked, STAMP, decode};
+use crate::call_error::CallError;
 use crate::measure::echo::Sabotage;
-
-/// First bytes of a request of a thread that numbers its oneway calls: its own number, not 0, and that of the call.
-pub(super) const STAMP: usize = 8;
 
 /// The object.
 pub(super) struct Service<C: Connection> {
@@ -26,17 +24,24 @@ pub(super) struct Service<C: Connection> {
     sabotage: Option<Mutex<Sabotage>>,
 }
 
+/// Registers the object of a process and starts the thread that serves it.
+///
+/// # Errors
+/// The service manager refuses the name; no thread can be started.
+pub(super) fn publish<C: Connection>(place: &Arc<Place<C>>) -> Result<(), CallError> {
+    let Place { identity, endpoint, .. } = &**place;
+    let object = endpoint.publish_bare(Service::new(Arc::downgrade(place)), endpoint.node_options(false));
+    endpoint.register(&place.name(identity.process, identity.copy), &object)?;
+    let _ = place.service.set(object);
+    endpoint.start_thread()
+}
+
 impl<C: Connection> Service<C> {
     /// The object of a process.
-    pub(super) fn new(place: Weak<Place<C>>) -> Self {
+    fn new(place: Weak<Place<C>>) -> Self {
         let fault = place.upgrade().and_then(|place| place.identity.fault);
         let sabotage = fault.map(|fault| Mutex::new(Sabotage::new(Some(fault))));
         Self { place, last: Mutex::default(), sabotage }
-    }
-
-    /// An object that answers nothing.
-    pub(super) fn silent() -> Self {
-        Self { place: Weak::new(), last: Mutex::default(), sabotage: None }
     }
 
     /// Returns whether this call comes behind all others of its thread.
