@@ -19,6 +19,7 @@ pub mod permission;
 pub mod placing;
 pub mod plan;
 mod profiled;
+pub mod replay;
 pub mod run;
 mod scheduling;
 pub mod serialisation;
@@ -30,7 +31,7 @@ pub mod suite;
 pub mod sweep;
 pub mod tracing;
 pub mod workers;
-pub mod workload;
+mod workload;
 
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
 //! The command `workload run`: carries a description out.
-//! Not here: how (`bench::workload`), judging it (`workload distance`).
+//! Not here: how (`bench::replay`), judging it (`workload distance`).
 
 use std::path::PathBuf;
 
-use bench::workload::WorkloadOptions;
+use bench::replay::WorkloadOptions;
 use clap::Args;
 use record::Run;
 
@@ -75,7 +75,7 @@ impl RunArgs {
 
 /// Runs it.
 pub(super) fn run(args: &RunArgs) -> CommandResult {
-    args.common.measure(args.options(), bench::workload::execute, status)
+    args.common.measure(args.options(), bench::replay::execute, status)
 }
 
 fn status(run: &Run) -> u8 {

@@ -41,7 +41,7 @@ struct Member {
 
 /// The processes of a load, killed on drop.
 pub(crate) struct Group {
-    pub(super) program: Arc<Program>,
+    pub(crate) program: Arc<Program>,
     pub(super) board: Arc<Board>,
     /// Begin of the names of all services.
     pub(super) names: String,
@@ -139,7 +139,7 @@ impl Group {
     ///
     /// # Errors
     /// The reason, for the user.
-    pub(super) fn find<E: std::fmt::Display>(
+    pub(crate) fn find<E: std::fmt::Display>(
         &self,
         find: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), String> {
@@ -152,22 +152,22 @@ impl Group {
     }
 
     /// Has all threads begin.
-    pub(super) fn run(&self) {
+    pub(crate) fn run(&self) {
         self.board.enter(Phase::Running);
     }
 
     /// Numbers of the processes that are copies of this one.
-    pub(super) fn pids(&self, process: usize) -> impl Iterator<Item = u32> {
+    pub(crate) fn pids(&self, process: usize) -> impl Iterator<Item = u32> {
         self.members[process].iter().map(|member| member.worker.pid())
     }
 
     /// Stops or continues all copies of a process.
-    pub(super) fn pause(&self, process: usize, on: bool) {
+    pub(crate) fn pause(&self, process: usize, on: bool) {
         self.members[process].iter().for_each(|member| member.worker.pause(on));
     }
 
     /// Kills all copies of a process.
-    pub(super) fn kill(&self, process: usize) {
+    pub(crate) fn kill(&self, process: usize) {
         for member in &self.members[process] {
             member.may_end.store(true, Relaxed);
             member.worker.kill();
@@ -178,7 +178,7 @@ impl Group {
     ///
     /// # Errors
     /// The reason, for the user.
-    pub(super) fn start_again(&mut self, process: usize) -> Result<(), String> {
+    pub(crate) fn start_again(&mut self, process: usize) -> Result<(), String> {
         for copy in 0..self.members[process].len() {
             if !self.members[process][copy].may_end.load(Relaxed) {
                 continue;
@@ -194,7 +194,7 @@ impl Group {
     }
 
     /// Why the load broke: the last words of a process that ended, and how it ended.
-    pub(super) fn reason(&self) -> Option<String> {
+    pub(crate) fn reason(&self) -> Option<String> {
         let process = self.board.blamed()?;
         let name = &self.program.processes.get(process)?.name;
         let ended = self.members[process].iter().filter(|member| !member.may_end.load(Relaxed));
@@ -209,7 +209,7 @@ impl Group {
     }
 
     /// [`Self::reason`], after a moment for the end of a process to be seen.
-    pub(super) fn reason_soon(&self) -> Option<String> {
+    pub(crate) fn reason_soon(&self) -> Option<String> {
         let mut found = None;
         let _ = sys::patience::until(GRACE, || {
             for member in self.members.iter().flatten() {
@@ -225,7 +225,7 @@ impl Group {
     ///
     /// # Errors
     /// The reason, for the user: a process ended without a report.
-    pub(super) fn end(&self) -> Result<Vec<String>, String> {
+    pub(crate) fn end(&self) -> Result<Vec<String>, String> {
         let members = || self.members.iter().flatten();
         members().for_each(|member| member.may_end.store(true, Relaxed));
         self.board.enter(Phase::Over);
@@ -233,17 +233,17 @@ impl Group {
     }
 
     /// Whether all processes have made their turns; those whose threads have no end are ready at once.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.board.done_processes() >= self.started
     }
 
     /// Calls that were served so far.
-    pub(super) fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.sum(Counter::Calls)
     }
 
     /// Steps of threads that were made so far, calls not among them.
-    pub(super) fn steps(&self) -> u64 {
+    pub(crate) fn steps(&self) -> u64 {
         self.sum(Counter::Steps)
     }
 

@@ -39,15 +39,15 @@ pub(super) type Proxies = Vec<Vec<Proxy>>;
 
 /// The calls of a process to another one.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// Index of the pair.
-    pub(super) pair: usize,
+    pub(crate) pair: usize,
     /// Times of the calls that the driver took, in ns.
-    pub(super) samples: Distribution,
+    pub(crate) samples: Distribution,
     /// CPU time of the calling threads in them, in ns.
-    pub(super) cpu_ns: u64,
+    pub(crate) cpu_ns: u64,
     /// Calls that the driver refused.
-    pub(super) refused: u64,
+    pub(crate) refused: u64,
 }
 
 /// Calls of a process to another one, while they are made.

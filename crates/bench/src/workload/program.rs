@@ -11,71 +11,71 @@ const COPY_BITS: u32 = 14;
 const FETCH: usize = (1 << (u32::BITS - COPY_BITS)) - 1;
 
 /// Number of the first bytes of a request of a thread that numbers its oneway calls: its own number, not 0, and that of the call.
-pub(super) const STAMP: usize = 8;
+pub(crate) const STAMP: usize = 8;
 
 /// A step, with the number of its call.
 #[derive(Debug)]
-pub(super) enum Act {
+pub(crate) enum Act {
     Call(usize),
     Other(Step),
 }
 
 /// A call of the load; all processes know it by its index.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(crate) struct Site {
     /// The call, without the receiver's steps.
-    pub(super) call: Call,
+    pub(crate) call: Call,
     /// Index of the process that makes it.
-    pub(super) from: usize,
+    pub(crate) from: usize,
     /// Index of its pair of processes in [`Program::pairs`].
-    pub(super) pair: usize,
-    pub(super) served: Vec<Act>,
+    pub(crate) pair: usize,
+    pub(crate) served: Vec<Act>,
 }
 
 /// Calls from one process to another, two-way or oneway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pair {
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) oneway: bool,
+pub(crate) struct Pair {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) oneway: bool,
 }
 
 /// A thread of each copy of a process.
 #[derive(Debug)]
-pub(super) struct Thread {
-    pub(super) process: usize,
-    pub(super) scheduling: Scheduling,
-    pub(super) turns: Turns,
-    pub(super) acts: Vec<Act>,
+pub(crate) struct Thread {
+    pub(crate) process: usize,
+    pub(crate) scheduling: Scheduling,
+    pub(crate) turns: Turns,
+    pub(crate) acts: Vec<Act>,
 }
 
 /// The steps of the measuring process.
 #[derive(Debug, Default)]
-pub(super) struct Measured {
-    pub(super) once: Vec<Act>,
-    pub(super) before: Vec<Act>,
-    pub(super) measure: Vec<Act>,
-    pub(super) after: Vec<Act>,
+pub(crate) struct Measured {
+    pub(crate) once: Vec<Act>,
+    pub(crate) before: Vec<Act>,
+    pub(crate) measure: Vec<Act>,
+    pub(crate) after: Vec<Act>,
 }
 
 /// A load with numbers.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(super) processes: Vec<Process>,
-    pub(super) sites: Vec<Site>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) sites: Vec<Site>,
     /// In the order of the first call.
-    pub(super) pairs: Vec<Pair>,
-    pub(super) threads: Vec<Thread>,
-    pub(super) measured: Measured,
+    pub(crate) pairs: Vec<Pair>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) measured: Measured,
     /// The process that measures; an index beyond the others where it is not called.
-    pub(super) measuring: usize,
+    pub(crate) measuring: usize,
     /// Bytes of the largest request or reply.
-    pub(super) largest: usize,
+    pub(crate) largest: usize,
 }
 
 /// What a transaction code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     /// A call of the load, on behalf of the copy with this number.
     Call(usize, u32),
     /// Objects, as many as the request says.
@@ -152,7 +152,7 @@ impl Program {
     }
 
     /// Bytes of the largest request that these steps send.
-    pub(super) fn largest_request(&self, acts: &[Act]) -> usize {
+    pub(crate) fn largest_request(&self, acts: &[Act]) -> usize {
         let requests = acts.iter().filter_map(|act| match act {
             Act::Call(site) => Some(self.sites[*site].call.request as usize),
             Act::Other(_) => None,
@@ -161,13 +161,13 @@ impl Program {
     }
 
     /// Processes that are started, with the number of their copies.
-    pub(super) fn started(&self) -> impl Iterator<Item = (usize, u32)> {
+    pub(crate) fn started(&self) -> impl Iterator<Item = (usize, u32)> {
         let copies = self.processes.iter().map(|process| process.copies).enumerate();
         copies.filter(|(process, _)| *process != self.measuring)
     }
 
     /// Processes that a process calls, each once.
-    pub(super) fn called_by(&self, process: usize) -> Vec<usize> {
+    pub(crate) fn called_by(&self, process: usize) -> Vec<usize> {
         let mine = self.sites.iter().filter(|site| site.from == process);
         let mut called: Vec<usize> = mine.map(|site| site.call.to).collect();
         called.sort_unstable();
@@ -176,7 +176,7 @@ impl Program {
     }
 
     /// Threads that wait for a release, in all copies of a process.
-    pub(super) fn released(&self, process: usize) -> u32 {
+    pub(crate) fn released(&self, process: usize) -> u32 {
         let wait = |thread: &&Thread| thread.process == process && thread.turns == Turns::OnRelease;
         let threads = self.threads.iter().filter(wait).count() as u32;
         threads.saturating_mul(self.processes.get(process).map_or(0, |process| process.copies))
@@ -184,17 +184,17 @@ impl Program {
 }
 
 /// The transaction code of a call that a copy with this number makes, or that is made on its behalf.
-pub(super) fn code(site: usize, copy: u32) -> u32 {
+pub(crate) fn code(site: usize, copy: u32) -> u32 {
     // Both are within their limits (`Program::new`, the parser's limit of copies).
     (site as u32) << COPY_BITS | copy & ((1 << COPY_BITS) - 1)
 }
 
 /// The transaction code that asks for objects.
-pub(super) fn fetch_code() -> u32 {
+pub(crate) fn fetch_code() -> u32 {
     code(FETCH, 0)
 }
 
-pub(super) fn decode(code: u32) -> Asked {
+pub(crate) fn decode(code: u32) -> Asked {
     match (code >> COPY_BITS) as usize {
         FETCH => Asked::Objects,
         site => Asked::Call(site, code & ((1 << COPY_BITS) - 1)),

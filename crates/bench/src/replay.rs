@@ -1,24 +1,24 @@
 //! A load for its own sake: its processes make their steps, and report the time of each call.
-//! Not here: judging it by a trace (crate `workload`), measuring scenarios (`conductor`).
+//! Not here: its processes (`crate::workload`), judging it by a trace (crate `workload`), scenarios (`crate::run`).
 
 use std::time::{Duration, Instant};
 
+use ::workload::Workload;
+use ::workload::description::{Scheduling, Step, Turns};
+use ::workload::recording::SUBJECT;
+use ::workload::text::{MEASURING, MOST_PROCESSES};
 use ftrace::marker::Marker;
 use ipc::Release;
 use procgroup::Watchdog;
 use record::{Case, Distribution, Finding, Measurement, Outcome, Run, Severity};
-use workload::Workload;
-use workload::description::{Scheduling, Step, Turns};
-use workload::recording::SUBJECT;
-use workload::text::{MEASURING, MOST_PROCESSES};
 
-use super::group::{Group, Setting};
-use super::place::Report;
-use super::program::{Act, Pair, Program};
 use crate::case;
 use crate::plan::{Dialect, Wanted};
 use crate::run::{self, Observer, RunError};
 use crate::scheduling::try_fifo;
+use crate::workload::group::{Group, Setting};
+use crate::workload::place::Report;
+use crate::workload::program::{Act, Pair, Program};
 
 /// Interval of the looks at a load that is carried out.
 const LOOK: Duration = Duration::from_millis(50);
@@ -148,7 +148,7 @@ pub fn execute(options: &WorkloadOptions, observer: &mut dyn Observer) -> Result
     let _manager = prologue.manage(options.patience_s)?;
     let context =
         prologue.context.clone().ok_or_else(|| RunError::Unready("no context was opened".to_owned()))?;
-    let text = workload::print(&workload);
+    let text = ::workload::print(&workload);
     for round in 0..options.rounds {
         let setting = Setting { context: context.clone(), dialect, sampled: true, fault: None };
         observer.starts(&run, 0, round as usize, options.rounds as usize);
@@ -340,7 +340,7 @@ mod tests {
 
     fn options(text: &str, scale: u32) -> WorkloadOptions {
         WorkloadOptions {
-            workload: workload::text::parse(text).expect("valid"),
+            workload: ::workload::text::parse(text).expect("valid"),
             scale,
             with_scheduling: true,
             rounds: 1,
