@@ -17,8 +17,10 @@ use crate::figures::{ALL, Figures, LoadFigures};
 
 /// Value of `schema` in the JSON.
 pub const SCHEMA: &str = "binderperf.workload-distance";
-/// Fewest values for quantiles that a verdict rests on.
+/// Fewest calls that a verdict rests on.
 const LEAST_JUDGED: usize = 20;
+/// Fewest values beyond a percentile that a verdict rests on.
+const LEAST_BEYOND: f64 = 5.0;
 /// A pair of the original with at least this share of its calls must be in the replay.
 const IMPORTANT: f64 = 0.01;
 
@@ -39,6 +41,8 @@ pub struct Row {
     pub factor: Option<f64>,
     /// Whether one is 0 and the other is not.
     pub beyond: bool,
+    /// Whether both have enough calls for a verdict: 20, and five of them beyond a percentile.
+    pub judged: bool,
     /// Kolmogorov-Smirnov distance of two distributions.
     pub ks: Option<f64>,
     /// Distance of the original's halves.
@@ -110,7 +114,7 @@ impl Distance {
         Self { schema: SCHEMA, scopes, only_original, only_replay, notes }
     }
 
-    /// What is further apart than this factor, in words: figures of all calls, and pairs of the original with at least 1 % of its calls that
+    /// What is further apart than this factor, in words: judged figures of all calls, and pairs of the original with at least 1 % of its calls that
     /// the replay lacks. Empty if nothing is.
     #[must_use]
     pub fn beyond(&self, factor: f64) -> Vec<String> {
@@ -118,7 +122,7 @@ impl Distance {
         let far = all
             .into_iter()
             .flat_map(|scope| &scope.rows)
-            .filter(|row| row.beyond || row.factor.is_some_and(|found| found > factor));
+            .filter(|row| row.judged && (row.beyond || row.factor.is_some_and(|found| found > factor)));
         let mut words: Vec<String> = far
             .map(|row| match row.factor {
                 Some(found) => format!("{}: a factor of {}", row.figure, text::number(found)),
@@ -192,7 +196,9 @@ fn rows(one: &Figures, other: &Figures) -> Vec<Row> {
         }
         for (name, percent) in names.into_iter().zip([50.0, 90.0, 99.0]) {
             let of = |ns: &[u64]| units::percentile(ns, percent).map(|ns| ns as f64);
-            rows.push(value(name, "ns", of(one), of(other)));
+            let few = one.len().min(other.len()) as f64;
+            let judged = few >= LEAST_JUDGED as f64 && few * (100.0 - percent) / 100.0 >= LEAST_BEYOND;
+            rows.push(Row { judged, ..value(name, "ns", of(one), of(other)) });
         }
         rows.push(distribution(whole, one, other));
     }
@@ -217,12 +223,13 @@ fn value(figure: &'static str, unit: &'static str, original: Option<f64>, replay
             beyond = true;
         }
     }
-    Row { figure, unit, original, replay, ratio, factor, beyond, ks: None, halves: None }
+    Row { figure, unit, original, replay, ratio, factor, beyond, judged: true, ks: None, halves: None }
 }
 
 fn distribution(figure: &'static str, one: &[u64], other: &[u64]) -> Row {
     let mut row = value(figure, "", None, None);
-    if one.len() < LEAST_JUDGED || other.len() < LEAST_JUDGED {
+    row.judged = one.len().min(other.len()) >= LEAST_JUDGED;
+    if !row.judged {
         return row;
     }
     let quantile = |ns: &[u64], percent: f64| units::percentile(ns, percent).unwrap_or(0).max(1) as f64;

@@ -107,9 +107,11 @@ impl Figures {
             times.sort_unstable();
             times
         };
-        let in_flight: u64 = calls.iter().map(|call| call.end - call.sent).sum();
-        let mut edges: Vec<(u64, i64)> =
-            calls.iter().flat_map(|call| [(call.sent, 1), (call.end.max(call.sent + 1), -1)]).collect();
+        let in_flight: f64 = calls.iter().map(|call| (call.end - call.sent) as f64).sum();
+        let mut edges: Vec<(u64, i64)> = calls
+            .iter()
+            .flat_map(|call| [(call.sent, 1), (call.end.max(call.sent.saturating_add(1)), -1)])
+            .collect();
         edges.sort_unstable();
         let at_once = edges.iter().scan(0, |now, (_, step)| {
             *now += step;
@@ -123,7 +125,7 @@ impl Figures {
             latency_ns: times(&|call| (!call.oneway).then_some(call.end - call.sent)),
             delivery_ns: times(&|call| call.oneway.then_some(call.end - call.sent)),
             service_ns: times(&|call| Some(call.done - call.received)),
-            concurrency: in_flight as f64 / span,
+            concurrency: in_flight / span,
             most_at_once: u64::try_from(at_once.max().unwrap_or(0)).unwrap_or(0),
             switches: None,
             wakeups: None,
@@ -163,8 +165,7 @@ impl Selected<'_> {
     #[must_use]
     pub fn figures(&self) -> LoadFigures {
         let calls: Vec<&Call> = self.each().collect();
-        let first = calls.first().map_or(self.span.0, |call| call.sent);
-        let span_ns = self.span.1.saturating_sub(first);
+        let (first, span_ns) = (self.span.0, self.ns());
         let tids: BTreeSet<i32> =
             calls.iter().flat_map(|call| [Some(call.client), call.server]).flatten().collect();
         let mut all = Figures::of(&calls, span_ns);

@@ -97,7 +97,7 @@ impl<'r> Describer<'r> {
         let mut edges: BTreeMap<i32, Vec<(u64, i32)>> = BTreeMap::new();
         for call in self.selected.each().filter(|call| !call.back) {
             // One that is over in no time takes a thread, too.
-            let done = call.done.max(call.received + 1);
+            let done = call.done.max(call.received.saturating_add(1));
             edges.entry(call.callee).or_default().extend([(call.received, 1), (done, -1)]);
         }
         let pool = |process: &i32| {

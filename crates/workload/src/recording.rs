@@ -234,10 +234,13 @@ impl Recorder {
                 continue;
             }
             if call.oneway {
-                call.free = self.freed.get(&(call.client, call.sent)).copied().unwrap_or(call.sent);
+                let free = self.freed.get(&(call.client, call.sent)).copied();
+                // A clock may go backwards.
+                call.free = free.unwrap_or(call.sent).max(call.sent);
                 let server = call.server.unwrap_or(-1);
                 let shown = self.served.get(&(server, call.received)).copied();
-                call.done = shown.unwrap_or_else(|| self.threads.sleeps_after(server, call.received));
+                let done = shown.unwrap_or_else(|| self.threads.sleeps_after(server, call.received));
+                call.done = done.max(call.received);
             }
             calls.push(call);
         }
@@ -307,14 +310,19 @@ impl Recorder {
             Binder::WriteDone { .. } | Binder::IoctlDone { .. } | Binder::Return { .. } => true,
             _ => false,
         };
-        if leaves && let Some(sent) = self.sending.remove(&tid) {
+        if leaves
+            && let Some(sent) = self.sending.remove(&tid)
+            && self.freed.len() < MOST_CALLS
+        {
             self.freed.insert((tid, sent), ts);
         }
     }
 
     /// A thread is done with the oneway call that it served.
     fn is_done(&mut self, tid: i32, ts: u64) {
-        if let Some((_, received)) = self.serving.remove(&tid) {
+        if let Some((_, received)) = self.serving.remove(&tid)
+            && self.served.len() < MOST_CALLS
+        {
             self.served.insert((tid, received), ts);
         }
     }
@@ -351,7 +359,7 @@ fn kept(call: &Transaction, descriptors: u32) -> Call {
     let done = call.replied.unwrap_or(call.end).clamp(received, call.end.max(received));
     Call {
         client: call.client.tid,
-        caller: call.client.tgid.unwrap_or(-call.client.tid),
+        caller: call.client.tgid.unwrap_or(call.client.tid.wrapping_neg()),
         server: call.server.map(|server| server.tid),
         callee: call.to_proc,
         oneway: call.oneway,

@@ -60,7 +60,7 @@ pub(super) fn run(args: &DistanceArgs) -> CommandResult {
     Sink::stdout().deliver(&text)?;
     let far = args.within.map(|factor| distance.beyond(factor)).unwrap_or_default();
     for what in &far {
-        note(&format!("further than {}: {what}", args.within.unwrap_or_default()));
+        note(format_args!("further than {}: {what}\n", args.within.unwrap_or_default()));
     }
     Ok(if far.is_empty() { exit::FINE } else { exit::FAILED })
 }

@@ -24,10 +24,8 @@ pub(super) fn of(
             duration(selected.ns() as f64),
         ),
         format!(
-            "{} make calls of their own accord, {} of them in a timer's rhythm; {} came by time, the others when an earlier one was over.",
-            counted(threads as u64, "thread"),
-            made.periodic,
-            counted(made.by_time, "call"),
+            "Threads that make calls of their own accord: {threads}, in a timer's rhythm: {}. Calls that came by time: {}; the others came when an earlier one was over.",
+            made.periodic, made.by_time,
         ),
     ];
     let (unfit, left) = (recording.unfit, selected.left_out);
@@ -54,15 +52,15 @@ pub(super) fn of(
     }
     if sizes.from_others > 0 {
         notes.push(format!(
-            "{} that the trace lacks are drawn from those of other calls (seed {seed}).",
-            counted(sizes.from_others, "size")
+            "Sizes that the trace lacks, drawn from those of other calls: {} (seed {seed}).",
+            sizes.from_others
         ));
     }
     if sizes.assumed > 0 {
         let (least, largest) = ASSUMED;
         notes.push(format!(
-            "{} that the trace lacks are assumed: log-uniform from {least} to {largest} bytes, median {:.0} (seed {seed}).",
-            counted(sizes.assumed, "size"),
+            "Sizes that the trace lacks, assumed: {}, log-uniform from {least} to {largest} bytes, median {:.0} (seed {seed}).",
+            sizes.assumed,
             (f64::from(least) * f64::from(largest)).sqrt(),
         ));
     }

@@ -13,6 +13,8 @@ use crate::recording::{Does, Slice};
 pub(super) const LEAST_SLEEP_NS: u64 = 50_000;
 /// Work below this is left out, in ns: it is less than what a call itself costs.
 const LEAST_WORK_NS: u64 = 500;
+/// Longest time of a description, in ns: a day.
+pub(super) const LONGEST_NS: u64 = 86_400_000_000_000;
 /// Maximum number of steps of one pause; those of a longer one are one `Work` and one `Sleep`.
 const MOST_STEPS: usize = 64;
 
@@ -28,14 +30,14 @@ pub(super) fn of(slices: &[Slice]) -> Vec<Step> {
     for slice in slices {
         if is_sleep(slice) {
             flush(&mut steps, &mut work);
-            all_sleep += slice.ns();
+            all_sleep = slice.ns().saturating_add(all_sleep);
             match steps.last_mut() {
                 Some(Step::Sleep(ns)) => *ns += slice.ns(),
                 _ => steps.push(Step::Sleep(slice.ns())),
             }
         } else if slice.does != Does::Queues {
             work += slice.ns();
-            all_work += slice.ns();
+            all_work = slice.ns().saturating_add(all_work);
         }
     }
     flush(&mut steps, &mut work);
@@ -57,9 +59,10 @@ fn flush(steps: &mut Vec<Step>, work: &mut u64) {
     *work = 0;
 }
 
-/// A time with three significant digits: more would be noise, and two descriptions are easier to compare.
+/// A time with three significant digits: more would be noise, and two descriptions are easier to compare. A description has no time
+/// beyond a day.
 pub(super) fn rounded(ns: u64) -> u64 {
-    let mut unit = 1;
+    let (ns, mut unit) = (ns.min(LONGEST_NS), 1);
     while ns / unit >= 1000 {
         unit *= 10;
     }

@@ -11,7 +11,7 @@
 //!
 //! The first call of a thread came by time.
 
-use super::pauses::{self, is_sleep, rounded};
+use super::pauses::{self, LONGEST_NS, is_sleep, rounded};
 use crate::description::Step;
 use crate::recording::{Does, Slice};
 
@@ -68,7 +68,11 @@ impl Gap {
     pub(super) fn steps(&self, rhythm: Rhythm, begin: u64, sent: u64) -> Vec<Step> {
         let sleep = self.sleep.filter(|_| self.is_open(rhythm));
         let Some((at, last)) = sleep.and_then(|at| Some((at, self.slices.get(at)?))) else {
-            return pauses::of(&self.slices);
+            return match sent.saturating_sub(begin) {
+                after if self.is_first && after > 0 => vec![Step::At(to_the_microsecond(after))],
+                _ if self.is_first => Vec::new(),
+                _ => pauses::of(&self.slices),
+            };
         };
         let mut steps = if self.is_first { Vec::new() } else { pauses::of(&self.slices[..at]) };
         // A sleep right before it would only end earlier.
@@ -108,5 +112,6 @@ fn spread(mut values: Vec<u64>) -> f64 {
 
 /// A time after the begin of the load. Three digits of it would be too coarse late in a load.
 fn to_the_microsecond(ns: u64) -> u64 {
+    let ns = ns.min(LONGEST_NS);
     if ns < 1_000_000 { rounded(ns) } else { (ns + 500) / 1000 * 1000 }
 }

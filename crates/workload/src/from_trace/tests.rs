@@ -1,7 +1,7 @@
 //! Tests of descriptions of synthetic traces.
 
 use proptest::prelude::*;
-use trace::event::{Binder, Kind};
+use trace::event::{Binder, Kind, Transaction as Sent};
 
 use super::*;
 use crate::fixtures::{Pause, SECRET, Stage, Tree, recording};
@@ -135,6 +135,53 @@ proptest! {
     }
 }
 
+/// Events of a few threads in any order, at any time.
+fn anything() -> impl Strategy<Value = Vec<(u64, i32, u8, i32)>> {
+    let time = prop_oneof![0_u64..100_000, any::<u64>()];
+    proptest::collection::vec((time, 1_i32..6, 0_u8..9, 1_i32..8), 0..80)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// No order of events and no time breaks a description or figures.
+    #[test]
+    fn any_events_are_described_or_refused(drawn in anything(), sorted in any::<bool>()) {
+        let (mut stage, mut drawn) = (Stage::default(), drawn);
+        if sorted {
+            drawn.sort_unstable();
+        }
+        for (ts, tid, kind, id) in drawn {
+            let sent = |reply, flags| {
+                let to_thread = if reply { id } else { 0 };
+                let sent = Sent { debug_id: id, to_proc: id, to_thread, reply, flags, ..Sent::default() };
+                Kind::Binder(Default::default(), Binder::Transaction(sent))
+            };
+            match kind {
+                0 => stage.sleeps(ts, tid),
+                1 | 2 => {
+                    stage.wakes(ts.min(u64::MAX - 10_000), tid, kind == 1);
+                }
+                3 => stage.event(ts, tid, sent(false, 0)),
+                4 => stage.event(ts, tid, sent(false, 1)),
+                5 => stage.event(ts, tid, sent(true, 0)),
+                6 => stage.event(ts, tid, Kind::Binder(Default::default(), Binder::WriteDone { ret: 0 })),
+                7 => stage.event(ts, tid, Kind::Lost { count: None }),
+                _ => stage.event(ts, tid, Kind::Binder(Default::default(), Binder::Received { debug_id: id })),
+            }
+        }
+        let recording = recording(&stage.events, &stage.names);
+        if let Ok(workload) = describe(&recording, &Options::default()) {
+            prop_assert_eq!(text::parse(&print(&workload)).expect("valid"), workload);
+            let figures = recording.select(&Selection::default()).expect("calls").figures();
+            prop_assert!(figures.all.calls + figures.all.oneway > 0);
+            for half in [Half::First, Half::Second] {
+                let _ = recording.select(&Selection { half: Some(half), ..Selection::default() });
+            }
+        }
+    }
+}
+
 /// A thread that calls once in a period, and what it did between two calls.
 fn caller(waits: impl Fn(usize, u64) -> u64, by_interrupt: bool) -> Workload {
     let mut stage = Stage { by_interrupt, ..Stage::default() };
@@ -159,7 +206,7 @@ fn a_timers_rhythm_is_open_loop_and_a_fixed_sleep_is_closed_loop() {
         let timer = |turn: usize, end: u64| (turn as u64 + 1) * 1_000_000 - end - 4_000;
         let workload = caller(timer, by_interrupt);
         assert_eq!(ats(&workload), 19, "{}", print(&workload));
-        assert!(workload.notes[1].contains("1 of them in a timer's rhythm"), "{:?}", workload.notes);
+        assert!(workload.notes[1].contains("in a timer's rhythm: 1."), "{:?}", workload.notes);
         let at = workload.threads[0].steps.iter().find(|step| matches!(step, Step::At(_)));
         assert_eq!(at, Some(&Step::At(999_000)));
         let workload = caller(|_, _| 700_000, by_interrupt);
@@ -233,7 +280,7 @@ fn sizes_that_a_trace_lacks_are_drawn_and_a_seed_repeats_them() {
     };
     let without = play(0);
     let workload = described(&without);
-    assert!(workload.notes.iter().any(|note| note.contains("400 sizes that the trace lacks are assumed")));
+    assert!(workload.notes.iter().any(|note| note.contains("assumed: 400, log-uniform")));
     let mut requests: Vec<u32> = sizes(&workload).into_iter().map(|(request, _)| request).collect();
     requests.sort_unstable();
     assert!(

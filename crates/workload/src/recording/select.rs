@@ -1,7 +1,7 @@
 //! The part of a recording that is asked for, and neutral names of its processes.
 //! Not here: what is made of it (`from_trace`, `figures`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{Call, Recording};
@@ -77,7 +77,7 @@ pub struct Selected<'r> {
     pub(crate) recording: &'r Recording,
     /// Indices of the calls, in order of their sending.
     pub(crate) calls: Vec<usize>,
-    /// Begin and end of the selected time.
+    /// When the first of them was sent, and when the last one of them was over.
     pub(crate) span: (u64, u64),
     /// Neutral names of processes.
     pub(crate) names: BTreeMap<i32, String>,
@@ -131,9 +131,8 @@ impl Recording {
         let calls: Vec<usize> = (0..self.calls.len()).filter(|at| takes[*at]).collect();
         let Some(first) = calls.first() else { return Err(CannotSelect::NoneSelected) };
         let last = calls.iter().map(|at| self.calls[*at].done.max(self.calls[*at].end)).max();
-        let begin =
-            if selection.half.is_none() && self.load.0.is_none() { span.0.max(self.span.0) } else { span.0 };
-        let (begin, end) = (begin.min(self.calls[*first].sent), last.unwrap_or(span.1));
+        // Nothing is to be waited for before the first call.
+        let (begin, end) = (self.calls[*first].sent, last.unwrap_or(span.1));
         let (processes, names) = self.names(&calls);
         Ok(Selected { recording: self, calls, span: (begin, end), names, processes, left_out })
     }
@@ -164,7 +163,7 @@ impl Recording {
         let middle = first + (last - first) / 2;
         match half {
             Half::First => (from, middle),
-            Half::Second => (middle + 1, to),
+            Half::Second => (middle.saturating_add(1), to),
         }
     }
 
@@ -190,26 +189,30 @@ impl Recording {
         counts
     }
 
-    /// Processes of these calls, those with most calls first, and their names: the own ones of a replay, otherwise `p1`, `p2` and so on.
+    /// Processes of these calls, and neutral names: the own ones of a replay, otherwise `p1`, `p2` and so on by the number of calls in the whole
+    /// recording, so that a process has one name in all of its parts.
     fn names(&self, calls: &[usize]) -> (Vec<i32>, BTreeMap<i32, String>) {
-        // Counts alone leave equals in the order of their first calls.
         let mut counts: BTreeMap<i32, (u64, usize)> = BTreeMap::new();
-        for at in calls {
-            let Call { caller, callee, .. } = self.calls[*at];
-            for process in [caller, callee] {
-                counts.entry(process).or_insert((0, *at)).0 += 1;
+        for (at, call) in self.calls.iter().enumerate() {
+            for process in [call.caller, call.callee] {
+                // Those with as many calls are in the order of their first ones.
+                counts.entry(process).or_insert((0, at)).0 += 1;
             }
         }
-        let mut processes: Vec<i32> = counts.keys().copied().collect();
-        processes.sort_by_key(|process| {
+        let mut order: Vec<i32> = counts.keys().copied().collect();
+        order.sort_by_key(|process| {
             counts.get(process).map(|(count, first)| (std::cmp::Reverse(*count), *first))
         });
-        let named = processes.iter().enumerate().map(|(at, process)| {
+        let taking_part: BTreeSet<i32> =
+            calls.iter().flat_map(|at| [self.calls[*at].caller, self.calls[*at].callee]).collect();
+        let names = order.iter().enumerate().filter(|(_, process)| taking_part.contains(process));
+        let names = names.map(|(at, process)| {
             let own = self.named.get(process).cloned();
             (*process, own.unwrap_or_else(|| format!("p{}", at + 1)))
         });
-        let names = named.collect();
-        (processes, names)
+        let names: BTreeMap<i32, String> = names.collect();
+        order.retain(|process| taking_part.contains(process));
+        (order, names)
     }
 }
 
