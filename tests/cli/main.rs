@@ -71,3 +71,4 @@ mod vm;
 mod watch;
 mod workers;
 mod workload_run;
+mod workload_from;
