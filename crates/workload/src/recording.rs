@@ -273,7 +273,7 @@ impl Recorder {
         if let Some(name) = mark.value("process").filter(neutral)
             && self.named.len() < MOST_NAMES
         {
-            self.named.insert(event.tgid.unwrap_or(event.tid), name.to_owned());
+            self.named.insert(event.tgid.unwrap_or(event.tid), without_copy(name).to_owned());
         }
     }
 
@@ -352,6 +352,14 @@ impl Recorder {
             kept.doubtful |= kept.call.sent < gap.end;
         }
     }
+}
+
+/// Name of a process without the number of its copy: copies are one process in figures.
+fn without_copy(name: &str) -> &str {
+    let is_number = |copy: &str| !copy.is_empty() && copy.bytes().all(|byte| byte.is_ascii_digit());
+    name.rsplit_once('.')
+        .filter(|(name, copy)| !name.is_empty() && is_number(copy))
+        .map_or(name, |(name, _)| name)
 }
 
 fn kept(call: &Transaction, descriptors: u32) -> Call {

@@ -51,10 +51,7 @@ fn fixtures() -> Vec<PathBuf> {
 
 fn events(path: &Path) -> Option<(Vec<Event>, Names)> {
     let mut reader = trace::open(File::open(path).expect("a file")).ok()?;
-    let mut events = Vec::new();
-    while let Some(event) = reader.next() {
-        events.push(event);
-    }
+    let events = reader.by_ref().collect();
     Some((events, reader.names().clone()))
 }
 

@@ -122,7 +122,7 @@ fn a_replay_says_which_process_is_which_and_where_its_load_begins() {
     let print = |text: String| Kind::Print(text.into());
     // Before the load, the client looks up the server at a manager.
     let looked_up = stage.call(1_000_000, APP, &Tree::leaf(9_000, 64, 16, 5_000), 0);
-    stage.event(looked_up + 10, APP, print(mark_of_process("p2")));
+    stage.event(looked_up + 10, APP, print(mark_of_process("p2.0")));
     stage.event(looked_up + 20, SERVER, print(mark_of_process("p1")));
     stage.event(looked_up + 30, 5_000, print(mark_of_process("a/bad name")));
     let warm = stage.call(looked_up + 1_000, APP, &Tree::leaf(SERVER, 64, 16, 5_000), 0);
