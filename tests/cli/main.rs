@@ -70,5 +70,5 @@ mod via_perfetto;
 mod vm;
 mod watch;
 mod workers;
-mod workload_run;
 mod workload_from;
+mod workload_run;
