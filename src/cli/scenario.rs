@@ -30,7 +30,7 @@ pub(super) fn definition() -> Command {
     own::definition(Test::Scenario(None)).arg(Arg::new("name").value_name("NAME").help(help).index(1))
 }
 
-/// What the words mean.
+/// Meaning of the words.
 enum Wanted {
     Measure(Test, Vec<String>),
     List,

@@ -50,7 +50,7 @@ fn a_slow_receiver_moves_the_figure_of_its_case_only() {
         ("descriptors", "descriptors/1", "descriptors/8"),
         ("objects", "objects_known/1", "objects_new/1"),
         ("buffers", "buffers_full/50", "buffers_full/0"),
-        ("death", "death_calm/10", "death_told/1"),
+        ("death", "death_calm/10", "death_notices/1"),
         ("freeze", "freeze_pending/1", "freeze_refused"),
         ("pool", "pool_nested", "pool_busy/0"),
         ("sizes", "sizes/16", "sizes/1"),
@@ -99,7 +99,7 @@ fn two_records_are_compared_case_by_case() {
 #[test]
 fn scenarios_are_listed_and_their_steps_shown() {
     binderperf(&["scenario", "list"]).ended(0).printed("  oneway_victim, N = 0, 1, 4\n");
-    let shown = binderperf(&["scenario", "show", "BM_death_told/1000"]).ended(0);
+    let shown = binderperf(&["scenario", "show", "BM_death_notices/1000"]).ended(0);
     shown
         .printed("process client copies 10\n")
         .printed("  notified client 1000\n")

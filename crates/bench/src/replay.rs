@@ -153,7 +153,9 @@ pub fn execute(options: &WorkloadOptions, observer: &mut dyn Observer) -> Result
         let setting = Setting { context: context.clone(), dialect, sampled: true, fault: None };
         observer.starts(&run, 0, round as usize, options.rounds as usize);
         let program = Program::new(&workload).map_err(RunError::Unready)?;
-        let totals = carry_out(options, &text, program, setting, until, observer);
+        // A trace is judged by the first round.
+        let marked = round == 0;
+        let totals = carry_out((options, marked), &text, program, setting, until, observer);
         let lost = prologue.brokers.end_of_run(&mut run, "the load");
         match totals {
             Ok(totals) => keep(&mut run, &totals),
@@ -190,7 +192,7 @@ struct Total {
 
 /// Starts the processes, waits until they have made their turns, and adds up their calls, by pair.
 fn carry_out(
-    options: &WorkloadOptions,
+    (options, marked): (&WorkloadOptions, bool),
     text: &str,
     program: Program,
     setting: Setting,
@@ -201,10 +203,14 @@ fn carry_out(
     let group = Group::start(text, program, setting, watchdog.watched())?;
     group.find(|| Ok::<(), String>(()))?;
     let marker = Marker::into(None);
-    marker.mark(SUBJECT, format_args!("load=begin"));
+    if marked {
+        marker.mark(SUBJECT, format_args!("load=begin"));
+    }
     group.run();
     await_end(options, &group, until, observer)?;
-    marker.mark(SUBJECT, format_args!("load=end"));
+    if marked {
+        marker.mark(SUBJECT, format_args!("load=end"));
+    }
     let mut totals: Vec<Total> = group.program.pairs.iter().map(|_| Total::default()).collect();
     for text in group.end()? {
         let reports: Vec<Report> = serde_json::from_str(&text).map_err(|_| {

@@ -6,7 +6,7 @@
 /// A load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
-    /// What it is and where it comes from, in lines of text.
+    /// Its subject and origin, in lines of text.
     pub notes: Vec<String>,
     /// The processes. Each registers one object, which all calls to it go to.
     pub processes: Vec<Process>,
@@ -44,14 +44,14 @@ pub struct Thread {
     pub scheduling: Scheduling,
     /// How often it makes its steps.
     pub turns: Turns,
-    /// What it does.
+    /// Its steps.
     pub steps: Vec<Step>,
 }
 
 /// Scheduling of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// That of the process that starts it.
+    /// The one of the process that starts it.
     #[default]
     Inherited,
     /// `SCHED_OTHER` with this nice value, -20 to 19.
@@ -73,7 +73,7 @@ pub enum Turns {
     OnRelease,
 }
 
-/// What a measuring process does. Only `measure` is timed.
+/// Steps of a measuring process. Only `measure` is timed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// Once, before the first sample.
@@ -97,7 +97,7 @@ pub enum Step {
     Sleep(u64),
     /// Waits until this time after the load's begin, in ns; goes on at once if it is over.
     At(u64),
-    /// In the steps of a receiver: keeps the call and its buffer until the load ends.
+    /// For receivers: keeps the call and its buffer until the load ends.
     Hold,
     /// Gets this many objects of a process and keeps them, in place of those that it kept before.
     Fetch {
@@ -176,11 +176,11 @@ pub struct Call {
     pub times: u32,
     /// Whether the driver takes it.
     pub expected: Expected,
-    /// What the receiver does before it answers.
+    /// Steps of the receiver before it answers.
     pub served: Vec<Step>,
 }
 
-/// What the driver does with a call. Any other end of a call ends the load.
+/// End of a call that a load expects. Any other end of a call ends the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expected {
     /// It is taken, and answered unless it is oneway.
@@ -192,7 +192,7 @@ pub enum Expected {
     Either,
 }
 
-/// What a request carries beside bytes.
+/// Contents of a request beside bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carries {
     /// Descriptors of an open file.

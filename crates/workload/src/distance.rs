@@ -71,7 +71,7 @@ pub struct Distance {
     pub only_original: Vec<(String, u64)>,
     /// Pairs of the replay only, with their calls.
     pub only_replay: Vec<(String, u64)>,
-    /// What limits the comparison.
+    /// Limits of the comparison.
     pub notes: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ impl Distance {
         Self { schema: SCHEMA, scopes, only_original, only_replay, notes }
     }
 
-    /// What is further apart than this factor, in words: judged figures of all calls, and pairs of the original with at least 1 % of its calls that
+    /// Figures further apart than this factor, in words: judged figures of all calls, and pairs of the original with at least 1 % of its calls that
     /// the replay lacks. Empty if nothing is.
     #[must_use]
     pub fn beyond(&self, factor: f64) -> Vec<String> {

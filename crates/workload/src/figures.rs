@@ -53,11 +53,11 @@ pub struct LoadFigures {
 pub struct Summary {
     /// Whose calls: `all calls`, or a pair.
     pub name: String,
-    /// As [`Figures::calls`].
+    /// [`Figures::calls`].
     pub calls: u64,
-    /// As [`Figures::oneway`].
+    /// [`Figures::oneway`].
     pub oneway: u64,
-    /// As [`Figures::rate`].
+    /// [`Figures::rate`].
     pub rate: f64,
     /// Percentiles of [`Figures::latency_ns`]: 50, 90, 99.
     pub latency_ns: [Option<u64>; 3],
@@ -65,13 +65,13 @@ pub struct Summary {
     pub delivery_ns: [Option<u64>; 3],
     /// Percentiles of [`Figures::service_ns`]: 50, 90, 99.
     pub service_ns: [Option<u64>; 3],
-    /// As [`Figures::concurrency`].
+    /// [`Figures::concurrency`].
     pub concurrency: f64,
-    /// As [`Figures::most_at_once`].
+    /// [`Figures::most_at_once`].
     pub most_at_once: u64,
-    /// As [`Figures::switches`].
+    /// [`Figures::switches`].
     pub switches: Option<f64>,
-    /// As [`Figures::wakeups`].
+    /// [`Figures::wakeups`].
     pub wakeups: Option<f64>,
 }
 

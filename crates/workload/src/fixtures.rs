@@ -12,7 +12,7 @@ pub(crate) const SECRET: &str = "xyzzy-alice";
 /// Time from a wake-up until a thread runs, in ns.
 pub(crate) const QUEUE: u64 = 1_000;
 
-/// What a thread does without calls: it computes, and then sleeps, in ns.
+/// A pause without calls: a thread computes, and then sleeps, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pause {
     pub(crate) work: u64,

@@ -50,7 +50,7 @@ pub fn describe(recording: &Recording, options: &Options) -> Result<Workload, Ca
     Ok(Workload { notes, processes, threads, measured: None })
 }
 
-/// What a description counts for its notes.
+/// Counts for the notes of a description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     /// Calls too deep to be made.
@@ -179,7 +179,7 @@ impl<'r> Describer<'r> {
         Step::Call(Made { to, oneway, request, reply, carries, times: 1, expected, served })
     }
 
-    /// What the server of a call did in a time without calls.
+    /// Steps of the server of a call in a time without calls.
     fn pause(&self, call: &Call, since: u64, until: u64, steps: &mut Vec<Step>) {
         if let (Some(server), true) = (call.server, since < until) {
             let slices = self.selected.recording.threads.slices(server, since, until);

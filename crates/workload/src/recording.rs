@@ -1,4 +1,4 @@
-//! What a trace holds of a load: its calls, who made which for which, and when its threads ran.
+//! The load in a trace: its calls, who made which for which, and when its threads ran.
 //! Not here: reading a trace (crate `trace`), a description of it (`from_trace`), its figures (`figures`).
 //!
 //! A recording holds numbers only: no name of a thread, a process or a method gets in, so none can get out.
@@ -9,6 +9,7 @@ mod threads;
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::text;
 use trace::event::{Binder, Event, Flavour, Kind, Mark, Names, Prio};
 use trace::model::{Gap, Model, Outcome, Transaction};
 
@@ -51,7 +52,7 @@ pub fn mark_of_end() -> String {
 pub struct Size {
     /// Bytes of data and of scattered buffers, with objects.
     pub bytes: u64,
-    /// Objects and descriptors; 0 where buffers are scattered, whose entries are not told apart.
+    /// Objects and descriptors; 0 where buffers are scattered, whose entries cannot be counted apart.
     pub objects: u32,
 }
 
@@ -250,7 +251,7 @@ impl Recorder {
         Recording { calls, threads, unfit, shown, span, load, named }
     }
 
-    /// What an event says beside the calls.
+    /// Takes from an event all but its call.
     fn note(&mut self, event: &Event) {
         match &event.kind {
             Kind::Switch { .. } => self.shown.switches = true,
@@ -269,7 +270,7 @@ impl Recorder {
             Some("end") => self.load.1 = Some(event.ts),
             _ => {}
         }
-        let neutral = |name: &&str| crate::is_name(name);
+        let neutral = |name: &&str| crate::is_name(name) && *name != text::MEASURING;
         if let Some(name) = mark.value("process").filter(neutral)
             && self.named.len() < MOST_NAMES
         {

@@ -28,9 +28,9 @@ const FILES: [(&str, &str); 11] = [
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
-    /// What it models, in lines of text.
+    /// Its model, in lines of text.
     pub notes: Vec<&'static str>,
-    /// What it measures.
+    /// Its measurements.
     pub cases: Vec<Template>,
 }
 
@@ -39,7 +39,7 @@ pub struct Scenario {
 pub struct Template {
     /// Its name: that of the scenario and its own.
     pub name: String,
-    /// What it measures, in lines of text.
+    /// Meaning of a sample, in lines of text.
     pub notes: Vec<&'static str>,
     /// The values of `N`, each a measurement; one, 0, for a case without.
     pub values: Vec<u64>,

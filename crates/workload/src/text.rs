@@ -31,7 +31,7 @@ const LONGEST_NS: u64 = 86_400_000_000_000;
 pub struct ParseError {
     /// Its line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub why: String,
 }
 

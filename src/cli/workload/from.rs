@@ -27,8 +27,8 @@ pub(crate) struct FromArgs {
     #[command(flatten)]
     part: PartArgs,
 
-    /// At most this many calls, the first ones
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=500_000))]
+    /// Take the first N calls, at most
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=262_143))]
     calls: u32,
 
     /// Only calls between the N processes with most calls

@@ -9,7 +9,7 @@ fn scenarios_are_measured_on_a_kernels_driver() {
     let folder = Folder::new("guest-scenario");
     let record = folder.path("r.json");
     const FILTER: &str = "--benchmark_filter=BM_(oneway_(send/16|full)|descriptors/64|objects_(known|link)/10|buffers_(full/99|refused)|\
-        death_told/100|freeze_.*|pool_nested4|register_notify/10|sizes_large/1000000|cold_(open|pages/65536))$";
+        death_notices/100|freeze_.*|pool_nested4|register_notify/10|sizes_large/1000000|cold_(open|pages/65536))$";
     let few = "--benchmark_min_time=2x";
     binderperf(&[
         "scenario",

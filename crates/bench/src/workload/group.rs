@@ -200,11 +200,11 @@ impl Group {
         let ended = self.members[process].iter().filter(|member| !member.may_end.load(Relaxed));
         let ended =
             ended.filter_map(|member| Some((member.worker.end_within(Duration::ZERO)?, &member.worker)));
-        let said: Vec<_> = ended.map(|(end, worker)| (end, worker.last_words())).collect();
+        let ended: Vec<_> = ended.map(|(end, worker)| (end, worker.last_words())).collect();
         // Of several copies the first one to give up says why.
-        match said.iter().find(|(_, words)| !words.is_empty()) {
+        match ended.iter().find(|(_, words)| !words.is_empty()) {
             Some((_, words)) => Some(format!("the process {name} ended: {words}")),
-            None => said.first().map(|(end, _)| format!("the process {name} ended ({end})")),
+            None => ended.first().map(|(end, _)| format!("the process {name} ended ({end})")),
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct Measured {
 pub(crate) struct Program {
     pub(crate) processes: Vec<Process>,
     pub(crate) sites: Vec<Site>,
-    /// In the order of the first call.
+    /// Ordered by the first call.
     pub(crate) pairs: Vec<Pair>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) measured: Measured,
@@ -73,7 +73,7 @@ pub(crate) struct Program {
     pub(crate) largest: usize,
 }
 
-/// What a transaction code says.
+/// Meaning of a transaction code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A call of the load, on behalf of the copy with this number.

@@ -115,7 +115,7 @@ impl<C: Connection> Serve for Service<C> {
     }
 }
 
-/// As many objects of the process as were asked for, the same ones each time.
+/// Objects of the process, as many as were asked for, the same ones each time.
 fn objects<C: Connection>(place: &Arc<Place<C>>, wanted: usize) -> Parcel {
     /// More than a reply can hold.
     const MOST: usize = 30_000;

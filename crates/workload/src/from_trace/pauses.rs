@@ -1,4 +1,4 @@
-//! What a thread did without calls, as steps.
+//! Times of a thread without calls, as steps.
 //! Not here: which of its waits ended by time (`super::rhythm`).
 //!
 //! - The time in which it ran is `Work`.

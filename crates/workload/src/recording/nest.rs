@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Call;
 
-/// What a thread did at a time; the order counts where a clock is coarse.
+/// Event of a thread at a time; the order counts where a clock is coarse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Did {
     Received,

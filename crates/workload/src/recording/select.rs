@@ -24,7 +24,7 @@ pub struct Selection {
     pub to_ns: Option<u64>,
     /// Calls of one half of what is left.
     pub half: Option<Half>,
-    /// At most this many calls, the first ones.
+    /// Largest number of calls; the first ones are taken.
     pub calls: usize,
     /// Calls between the processes with most calls, at most this many.
     pub processes: usize,

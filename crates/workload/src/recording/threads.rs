@@ -8,7 +8,7 @@ use trace::event::{Event, Kind, State};
 /// Longest time between a wake-up and the switch that it came too early for.
 const EARLY_NS: u64 = 20_000;
 
-/// What a thread does from a time on.
+/// State of a thread from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Runs,
@@ -21,7 +21,7 @@ enum Step {
     },
 }
 
-/// What a thread did in a slice of time.
+/// Use that a thread made of a slice of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Does {
     /// It had a CPU.
@@ -63,6 +63,7 @@ pub(crate) struct Threads {
     /// Whether the trace has `sched_waking`, which says who woke; `sched_wakeup` may come from an interrupt on another CPU.
     has_waking: bool,
     has_switches: bool,
+    has_wakes: bool,
 }
 
 impl Threads {
@@ -113,6 +114,7 @@ impl Threads {
     }
 
     fn wake(&mut self, tid: i32, ts: u64, by_interrupt: bool) {
+        self.has_wakes = true;
         if tid <= 0 {
             return;
         }
@@ -129,7 +131,7 @@ impl Threads {
         }
     }
 
-    /// What a thread did between these times, without a gap.
+    /// Slices of a thread between these times, without a gap.
     pub(crate) fn slices(&self, tid: i32, from: u64, to: u64) -> Vec<Slice> {
         let mut slices: Vec<Slice> = Vec::new();
         let mut add = |begin: u64, end: u64, does: Does| {
@@ -152,7 +154,7 @@ impl Threads {
             let next = steps.get(index);
             let end = next.map_or(to, |(ts, _)| (*ts).min(to));
             let now = index.checked_sub(1).and_then(|now| steps.get(now)).map(|(_, step)| *step);
-            add(at, end, does(now, next.map(|(_, step)| *step)));
+            add(at, end, does(now, next.map(|(_, step)| *step), self.has_wakes));
             at = at.max(end);
             if at >= to {
                 break;
@@ -182,14 +184,16 @@ impl Threads {
     }
 }
 
-/// What a thread does between two steps; before its first one, what leads to it.
-fn does(now: Option<Step>, next: Option<Step>) -> Does {
+/// Use that a thread makes of the time between two steps; before its first one, the one that leads to it.
+fn does(now: Option<Step>, next: Option<Step>, has_wakes: bool) -> Does {
     let woken = |next| matches!(next, Some(Step::Woken { by_interrupt: true }));
     match (now, next) {
         (Some(Step::Runs), _) => Does::Runs,
         (Some(Step::Preempted | Step::Woken { .. }), _) => Does::Queues,
         (Some(Step::Sleeps), next) => Does::Sleeps { by_interrupt: woken(next) },
-        (None, Some(Step::Runs)) => Does::Queues,
+        // A thread that nobody is seen to wake was awake, unless the trace shows no wake-ups.
+        (None, Some(Step::Runs)) if has_wakes => Does::Queues,
+        (None, Some(Step::Runs)) => Does::Sleeps { by_interrupt: false },
         (None, Some(Step::Woken { .. })) => Does::Sleeps { by_interrupt: woken(next) },
         // It had a CPU all the time.
         (None, Some(Step::Preempted | Step::Sleeps) | None) => Does::Runs,

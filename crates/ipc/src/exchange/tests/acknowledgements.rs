@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::*;
 
 #[test]
-fn tx_19_a_death_told_before_the_reply_is_acknowledged_is_the_outer_call_s() {
+fn tx_19_a_death_notices_before_the_reply_is_acknowledged_is_the_outer_call_s() {
     let nested = complete_and_called(b"in");
     // Once with the acknowledgement in the same read, once in the next.
     for returns in [
@@ -93,7 +93,7 @@ fn tx_19_a_call_does_not_take_the_acknowledgement_of_the_reply_before_it() {
 }
 
 #[test]
-fn tx_19_a_death_told_before_two_acknowledgements_is_the_outer_call_s() {
+fn tx_19_a_death_notices_before_two_acknowledgements_is_the_outer_call_s() {
     let answer = &[bc::FREE_BUFFER, bc::REPLY, bc::FREE_BUFFER];
     let inner = all(&[simple(br::DEAD_REPLY), complete(), complete(), reply(b"inner")]);
     let then = vec![Step::new(&[bc::TRANSACTION], inner), Step::new(answer, complete())];

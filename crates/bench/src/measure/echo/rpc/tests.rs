@@ -64,7 +64,7 @@ fn a_session_has_a_connection_for_each_thread() {
     let mut clients = open(clients, 64).expect("open");
     assert_eq!(clients.len(), 3);
     // Each is answered while the others have nothing to say.
-    for (client, sequence) in clients.iter_mut().zip(1..).rev() {
+    for (client, sequence) in clients.iter_mut().rev().zip(1..) {
         client.stamp(sequence);
         client.call().expect("answered");
         client.check().expect("the same");
