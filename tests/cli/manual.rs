@@ -61,7 +61,7 @@ fn every_page_is_clean() {
 
 /// Pages of what has commands below it.
 fn parent(page: &str) -> bool {
-    ["throughput", "latency", "trace", "applet", "fleet", "vm"]
+    ["throughput", "latency", "trace", "applet", "fleet", "vm", "workload"]
         .iter()
         .any(|name| page == format!("binderperf-{name}.1"))
 }

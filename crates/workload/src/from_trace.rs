@@ -109,7 +109,13 @@ impl<'r> Describer<'r> {
             });
             u32::try_from(busy.max().unwrap_or(0) - 1).unwrap_or(0).min(MOST_POOL)
         };
-        let name = |process| self.selected.names.get(process).cloned().unwrap_or_default();
+        let mut used: BTreeMap<&str, u32> = BTreeMap::new();
+        // Copies of a process of a replay have one name; a number behind it says that they are copies.
+        let mut name = |process| {
+            let name = self.selected.names.get(process).map_or("", String::as_str);
+            let before = used.entry(name).and_modify(|before| *before += 1).or_insert(0);
+            if *before == 0 { name.to_owned() } else { format!("{name}.{before}") }
+        };
         let one = |process| Process { name: name(process), copies: 1, pool: pool(process) };
         self.selected.processes.iter().map(one).collect()
     }
