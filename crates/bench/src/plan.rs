@@ -142,7 +142,7 @@ impl Default for Plan {
 pub struct Planned {
     /// Family of the case.
     pub family: Family,
-    /// What it differs by from others of its family: its payload in bytes, or a scenario's value.
+    /// Its difference from others of its family: its payload in bytes, or a scenario's value.
     pub value: u64,
     /// Its form in the record, without repetitions yet.
     pub case: Case,
@@ -192,7 +192,7 @@ impl Plan {
         planned
     }
 
-    /// What the cases of a family differ by; those of a control by the payloads of all tests.
+    /// Values of the cases of a family; a control has the payloads of all tests.
     fn values_of(&self, family: Family) -> Vec<u64> {
         let mut payloads: Vec<u64> = match family.kind() {
             CaseKind::Test => return self.values_of_test(family).to_vec(),

@@ -33,7 +33,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a watchdog knows, for those who start workers while another measures.
+/// A watchdog's workers, for those who start some while another measures.
 #[derive(Clone)]
 pub struct Watched(Arc<State>);
 
@@ -81,7 +81,7 @@ impl Watchdog {
         self.watched().watch(worker);
     }
 
-    /// What it watches, to be added to.
+    /// Its workers, to be added to.
     #[must_use]
     pub fn watched(&self) -> Watched {
         Watched(Arc::clone(&self.state))

@@ -33,7 +33,7 @@ struct Trials<'a> {
     observer: &'a mut dyn Observer,
 }
 
-/// What calls in a case: one client, or several at once.
+/// Clients of a case: one, or several at once.
 trait Caller {
     /// Makes so many round trips with each client.
     fn batch(
