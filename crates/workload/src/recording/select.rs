@@ -155,7 +155,10 @@ impl Recording {
         let from = selection.from_ns.map_or(begin, |from| self.span.0.saturating_add(from).max(begin));
         let to = selection.to_ns.map_or(end, |to| self.span.0.saturating_add(to.saturating_sub(1)).min(end));
         let Some(half) = selection.half else { return (from, to) };
-        let within = self.calls.iter().map(|call| call.sent).filter(|sent| (from..=to).contains(sent));
+        // Where processes name themselves, the others' calls, such as those of the start, are none of the load.
+        let named = |process: i32| self.named.is_empty() || self.named.contains_key(&process);
+        let load = self.calls.iter().filter(|call| named(call.caller) && named(call.callee));
+        let within = load.map(|call| call.sent).filter(|sent| (from..=to).contains(sent));
         let (first, last) = within.fold((u64::MAX, 0), |(first, last), ts| (first.min(ts), last.max(ts)));
         if first > last {
             return (from, to);
