@@ -26,26 +26,8 @@ const MOST_CARRYING: usize = 1 << 14;
 /// Maximum number of processes that a replay names.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Subject of the marks by which a replay names its processes, its begin and its end; see [`mark_of_process`].
+/// Subject of the marks by which a replay names its processes (`process=NAME`), the begin of its first round and the end (`load=begin`, `load=end`).
 pub const SUBJECT: &str = "workload";
-
-/// Text of the mark that a process of a replay writes to `trace_marker` by its first thread: it is this process of the description.
-#[must_use]
-pub fn mark_of_process(name: &str) -> String {
-    trace::event::own_mark(SUBJECT, format_args!("process={name}")).to_string()
-}
-
-/// Text of the mark that stands before the first call of a replay.
-#[must_use]
-pub fn mark_of_begin() -> String {
-    trace::event::own_mark(SUBJECT, format_args!("load=begin")).to_string()
-}
-
-/// Text of the mark that stands behind the last call of a replay.
-#[must_use]
-pub fn mark_of_end() -> String {
-    trace::event::own_mark(SUBJECT, format_args!("load=end")).to_string()
-}
 
 /// Size of a request or a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::fmt;
 use crate::description::{
     Call, Carries, Expected, Measured, Process, Scheduling, Step, Thread, Turns, Workload,
 };
+use crate::is_name;
 
 /// First line of a description.
 pub const HEADER: &str = "binderperf workload 1";
@@ -186,8 +187,7 @@ impl<'t> Parser<'t> {
                 continue;
             }
             let name = words.word("the process's name")?;
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-            if !name.bytes().all(is_plain) || name.len() > 64 {
+            if !is_name(name) {
                 return Err(line.error("a name has letters, digits, '.', '_' and '-', 64 at most"));
             }
             let mut process = Process { name: name.to_owned(), copies: 1, pool: 0 };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::{Pause, SECRET, Stage, Tree};
-use crate::recording::{Half, Recording, Selection, mark_of_begin, mark_of_end, mark_of_process};
+use crate::recording::{Half, Recording, SUBJECT, Selection};
 use trace::event::Kind;
 
 const APP: i32 = 1_000;
@@ -27,6 +27,10 @@ fn figures(recording: &Recording, half: Option<Half>) -> LoadFigures {
 
 fn row<'d>(distance: &'d Distance, figure: &str) -> &'d Row {
     distance.scopes[0].rows.iter().find(|row| row.figure == figure).expect("a known figure")
+}
+
+fn mark(words: &str) -> String {
+    trace::event::own_mark(SUBJECT, format_args!("{words}")).to_string()
 }
 
 #[test]
@@ -122,16 +126,16 @@ fn a_replay_says_which_process_is_which_and_where_its_load_begins() {
     let print = |text: String| Kind::Print(text.into());
     // Before the load, the client looks up the server at a manager.
     let looked_up = stage.call(1_000_000, APP, &Tree::leaf(9_000, 64, 16, 5_000), 0);
-    stage.event(looked_up + 10, APP, print(mark_of_process("p2.0")));
-    stage.event(looked_up + 20, SERVER, print(mark_of_process("p1")));
-    stage.event(looked_up + 30, 5_000, print(mark_of_process("a/bad name")));
+    stage.event(looked_up + 10, APP, print(mark("process=p2.0")));
+    stage.event(looked_up + 20, SERVER, print(mark("process=p1")));
+    stage.event(looked_up + 30, 5_000, print(mark("process=a/bad name")));
     let warm = stage.call(looked_up + 1_000, APP, &Tree::leaf(SERVER, 64, 16, 5_000), 0);
-    stage.event(warm + 10, APP, print(mark_of_begin()));
+    stage.event(warm + 10, APP, print(mark("load=begin")));
     let mut ts = warm + 1_000;
     for _ in 0..3 {
         ts = stage.call(ts, APP, &Tree::leaf(SERVER, 64, 16, 5_000), 0) + 1_000;
     }
-    stage.event(ts, APP, print(mark_of_end()));
+    stage.event(ts, APP, print(mark("load=end")));
     stage.call(ts + 1_000, APP, &Tree::leaf(SERVER, 64, 16, 5_000), 0);
     let recording = stage.recording();
     let found = figures(&recording, None);
