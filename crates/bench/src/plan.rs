@@ -206,8 +206,8 @@ impl Plan {
         };
         payloads.sort_unstable();
         payloads.dedup();
-        // Some controls carry no empty message, so they are compared with pings only where that is all there is.
-        if payloads.last().is_some_and(|largest| *largest > 0) {
+        // Some controls carry no empty message, so they are compared with pings only where that is all there is, or asked for.
+        if payloads.last().is_some_and(|largest| *largest > 0) && !self.payloads.contains(&0) {
             payloads.retain(|payload| *payload > 0);
         }
         payloads
