@@ -233,6 +233,9 @@ impl<'t> Parser<'t> {
             part @ ("once" | "before" | "measure" | "after") => {
                 words.end()?;
                 let steps = self.steps(body, 1, Place::Measured)?;
+                if steps.is_empty() {
+                    return Err(line.error(format!("{part} has no steps")));
+                }
                 let measured = self.workload.measured.get_or_insert_with(Measured::default);
                 let into = match part {
                     "once" => &mut measured.once,

@@ -80,6 +80,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("binderperf workload 1\nprocess a\nthread a fifo 0\n  work 1us\n", 3, "1 to 99"),
         ("binderperf workload 1\nprocess a\nmeasure\n  at 1us\n", 4, "no step for this place"),
         ("binderperf workload 1\nprocess a\nmeasure\n  list\nmeasure\n  list\n", 5, "two parts measure"),
+        ("binderperf workload 1\nprocess a\nonce\n", 3, "once has no steps"),
         ("binderperf workload 1\nprocess measuring copies 2\n", 2, "one process measures"),
         ("binderperf workload 1\nprocess measuring\nthread measuring\n  list\n", 3, "no thread"),
         ("binderperf workload 1\nsleep 1s\n", 2, "begins with process"),
