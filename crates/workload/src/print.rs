@@ -10,8 +10,8 @@ use crate::text::HEADER;
 #[must_use]
 pub fn print(workload: &Workload) -> String {
     let mut out = format!("{HEADER}\n");
-    for note in workload.notes.iter().flat_map(|note| note.lines()) {
-        line(&mut out, 0, format_args!("# {note}"));
+    for note in workload.notes.iter().flat_map(|note| note.split('\n')) {
+        line(&mut out, 0, format_args!("# {note}").to_string().trim_end());
     }
     for process in &workload.processes {
         let mut text = format!("process {}", process.name);

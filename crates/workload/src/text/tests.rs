@@ -135,7 +135,7 @@ proptest! {
         let threads = vec![Thread { process: 1, scheduling: Scheduling::Nice(nice), turns: Turns::Times(times), steps }];
         let measured = (!measure.is_empty()).then(|| Measured { measure, ..Measured::default() });
         let processes = vec![process("p1"), process("p2")];
-        let workload = Workload { notes: vec!["made up".to_owned()], processes, threads, measured };
+        let workload = Workload { notes: vec!["made up".to_owned(), String::new()], processes, threads, measured };
         prop_assert_eq!(parse(&print(&workload)), Ok(workload));
     }
 
