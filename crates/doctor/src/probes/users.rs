@@ -186,7 +186,9 @@ fn shares(user: &User) -> String {
 /// do not tell.
 fn is_scarce(user: &User) -> Option<bool> {
     let free = user.free_async?;
-    match user.pages.filter(|pages| *pages > 0) {
+    match user.pages {
+        // It has no mapping, so it takes no calls.
+        Some(0) => Some(false),
         // Half of the mapping is for oneway calls.
         Some(pages) => Some(free < PAGE || free < pages.saturating_mul(PAGE) / 2 / 10),
         None if free < PAGE => Some(true),
