@@ -7,7 +7,7 @@ mod nest;
 mod select;
 mod threads;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::text;
 use trace::event::{Binder, Event, Flavour, Kind, Mark, Names, Prio};
@@ -65,7 +65,8 @@ pub struct Call {
     pub free: u64,
     /// When it was received.
     pub received: u64,
-    /// When its receiver was done: the reply; of a oneway call, when its thread gave the buffer back or waited for other work.
+    /// When its receiver was done: the reply; of a oneway call, when its thread gave the buffer back, waited for other work, took the
+    /// next call, or slept.
     pub done: u64,
     /// Its end: the reply was received; of a oneway call, `received`.
     pub end: u64,
@@ -152,10 +153,12 @@ pub struct Recorder {
     sending: HashMap<i32, u64>,
     /// When they left it, by thread and time of sending.
     freed: HashMap<(i32, u64), u64>,
+    /// Calls on their way to any thread of a process, which takes them only with nothing else to serve.
+    to_process: HashSet<(bool, i32)>,
     /// Oneway calls that threads serve: number and time of receipt.
     serving: HashMap<i32, (i32, u64)>,
-    /// When these were done, by thread and time of receipt.
-    served: HashMap<(i32, u64), u64>,
+    /// When these were done at the latest, by thread and time of receipt, and whether right then.
+    served: HashMap<(i32, u64), (u64, bool)>,
 }
 
 /// A call before all is known of it.
@@ -178,6 +181,7 @@ impl Default for Recorder {
             named: BTreeMap::new(),
             carried: HashMap::new(),
             sending: HashMap::new(),
+            to_process: HashSet::new(),
             freed: HashMap::new(),
             serving: HashMap::new(),
             served: HashMap::new(),
@@ -221,8 +225,12 @@ impl Recorder {
                 // A clock may go backwards.
                 call.free = free.unwrap_or(call.sent).max(call.sent);
                 let server = call.server.unwrap_or(-1);
-                let shown = self.served.get(&(server, call.received)).copied();
-                let done = shown.unwrap_or_else(|| self.threads.sleeps_after(server, call.received));
+                let done = match self.served.get(&(server, call.received)) {
+                    Some((done, true)) => *done,
+                    // It may have slept before it took the next call.
+                    Some((done, false)) => self.threads.sleeps_after(server, call.received).min(*done),
+                    None => self.threads.sleeps_after(server, call.received),
+                };
                 call.done = done.max(call.received);
             }
             calls.push(call);
@@ -262,6 +270,14 @@ impl Recorder {
 
     fn binder(&mut self, event: &Event, flavour: Flavour, binder: &Binder) {
         let (ts, tid) = (event.ts, event.tid);
+        let numbered = |debug_id: i32| (flavour == Flavour::Embedded, debug_id);
+        if let Binder::Transaction(sent) = *binder
+            && !sent.reply
+            && sent.to_thread == 0
+            && self.to_process.len() < MOST_CALLS
+        {
+            self.to_process.insert(numbered(sent.debug_id));
+        }
         let leaves = match *binder {
             Binder::Transaction(sent) if sent.is_oneway() => {
                 self.sending.insert(tid, ts);
@@ -275,18 +291,24 @@ impl Recorder {
                 if self.carried.len() >= MOST_CARRYING {
                     self.carried.clear();
                 }
-                *self.carried.entry((flavour == Flavour::Embedded, debug_id)).or_default() += 1;
+                *self.carried.entry(numbered(debug_id)).or_default() += 1;
+                false
+            }
+            Binder::Received { debug_id } => {
+                if self.to_process.remove(&numbered(debug_id)) {
+                    self.is_done(tid, ts, false);
+                }
                 false
             }
             Binder::BufferRelease(buffer) => {
                 if self.serving.get(&tid).is_some_and(|(of, _)| *of == buffer.debug_id) {
-                    self.is_done(tid, ts);
+                    self.is_done(tid, ts, true);
                 }
                 false
             }
             Binder::WaitForWork { proc_work, .. } => {
                 if proc_work {
-                    self.is_done(tid, ts);
+                    self.is_done(tid, ts, true);
                 }
                 true
             }
@@ -301,12 +323,12 @@ impl Recorder {
         }
     }
 
-    /// A thread is done with the oneway call that it served.
-    fn is_done(&mut self, tid: i32, ts: u64) {
+    /// A thread is done with the oneway call that it served: now, or some time before.
+    fn is_done(&mut self, tid: i32, ts: u64, now: bool) {
         if let Some((_, received)) = self.serving.remove(&tid)
             && self.served.len() < MOST_CALLS
         {
-            self.served.insert((tid, received), ts);
+            self.served.insert((tid, received), (ts, now));
         }
     }
 

@@ -318,6 +318,35 @@ fn a_oneway_call_has_the_time_until_its_buffer_is_given_back_and_what_was_called
 }
 
 #[test]
+fn a_oneway_call_ends_where_its_thread_takes_the_next_one() {
+    let mut stage = Stage::default();
+    // A thread serves three calls without a sleep between them, and one more behind a sleep, in a trace that does not show when buffers are
+    // given back.
+    let begin = 1_000_000;
+    for call in 0..4 {
+        let sent = Sent { debug_id: 70 + call, to_proc: SERVER, code: 1, flags: 1, ..Sent::default() };
+        let ts = begin + call as u64 * 1_000;
+        stage.event(ts, APP, Kind::Binder(Default::default(), Binder::Transaction(sent)));
+        let taken = begin + 10_000 + call as u64 * 40_000;
+        stage.event(
+            taken,
+            SERVER + 100,
+            Kind::Binder(Default::default(), Binder::Received { debug_id: 70 + call }),
+        );
+    }
+    stage.wakes(begin + 5_000, SERVER + 100, false);
+    stage.sleeps(begin + 120_000, SERVER + 100);
+    stage.wakes(begin + 125_000, SERVER + 100, false);
+    stage.sleeps(begin + 150_000, SERVER + 100);
+    let workload = described(&stage.recording());
+    let work: Vec<_> = calls(&workload.threads[0].steps).into_iter().map(|call| &call.served[..]).collect();
+    let [[Step::Work(40_000)], [Step::Work(40_000)], [Step::Work(30_000)], [Step::Work(20_000)]] = work[..]
+    else {
+        panic!("{}", print(&workload));
+    };
+}
+
+#[test]
 fn a_process_has_as_many_threads_as_served_at_once() {
     let mut stage = Stage::default();
     // Three clients call one server at one time, each served by a thread of its own, and once more one alone.
