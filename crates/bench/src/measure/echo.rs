@@ -111,8 +111,16 @@ impl Sabotage {
 
 /// Computes for this much of the thread's CPU time, in ns.
 pub(crate) fn compute(ns: u64) {
-    let start = thread_cpu_ns();
-    while thread_cpu_ns() - start < ns {
+    compute_from(thread_cpu_ns(), ns);
+}
+
+/// Computes until this much of the thread's CPU time is over since `since`, in ns; returns its CPU time.
+pub(crate) fn compute_from(since: u64, ns: u64) -> u64 {
+    loop {
+        let now = thread_cpu_ns();
+        if now.saturating_sub(since) >= ns {
+            return now;
+        }
         std::hint::spin_loop();
     }
 }
@@ -120,6 +128,18 @@ pub(crate) fn compute(ns: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_that_is_over_is_computed_once() {
+        const WORK_NS: u64 = 50_000_000;
+        let since = thread_cpu_ns();
+        compute(WORK_NS);
+        let before = thread_cpu_ns();
+        assert!(before - since >= WORK_NS);
+        // CPU time of this thread, which a busy machine does not change.
+        assert!(compute_from(since, WORK_NS) - before < WORK_NS);
+        assert!(compute_from(before, WORK_NS) - before >= WORK_NS);
+    }
 
     #[test]
     fn a_wrong_byte_a_short_and_a_stale_reply_are_seen() {

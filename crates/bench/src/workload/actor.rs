@@ -12,7 +12,7 @@ use abi::{Payload, TransactionFlags};
 use driver::Connection;
 use ipc::binder::Parcel;
 use ipc::{DeathLink, Outcome, Proxy, Refusal, TransactError};
-use sys::clock::{monotonic_ns, thread_cpu_ns};
+use sys::clock::monotonic_ns;
 use workload::description::{Carries, Expected, Step};
 
 use super::board::Counter;
@@ -38,6 +38,8 @@ pub(super) struct Own {
     ready: Vec<(usize, Parcel)>,
     /// Requests that were sent, to be dropped outside of the samples.
     used: Vec<Parcel>,
+    /// Its CPU time in ns behind its last step, of a replay.
+    since: u64,
     /// Whether samples are taken of its steps.
     measures: bool,
 }
@@ -58,6 +60,7 @@ impl Own {
             sequence: 0,
             ready: Vec::new(),
             used: Vec::new(),
+            since: place.cpu_ns(),
             measures,
         }
     }
@@ -153,11 +156,15 @@ pub(super) fn step_of_thread<C: Connection>(
     step: &Step,
 ) -> Result<(), CallError> {
     match step {
-        Step::Work(ns) => compute(*ns),
-        Step::Sleep(ns) => std::thread::sleep(Duration::from_nanos(*ns)),
+        Step::Work(ns) => own.since = place.work(own.since, *ns),
+        Step::Sleep(ns) => {
+            std::thread::sleep(Duration::from_nanos(*ns));
+            own.since = place.cpu_ns();
+        }
         Step::At(ns) => {
             let at = place.identity.board.begin_ns().saturating_add(*ns);
             std::thread::sleep(Duration::from_nanos(at.saturating_sub(monotonic_ns())));
+            own.since = place.cpu_ns();
         }
         Step::Fetch { from, count } => fetch(place, own, *from, *count)?,
         Step::Link => link(place, own)?,
@@ -186,6 +193,7 @@ pub(super) fn step_of_thread<C: Connection>(
 /// # Errors
 /// Those of [`perform`].
 pub(super) fn serve<C: Connection>(place: &Place<C>, acts: &[Act], copy: u32) -> Result<(), CallError> {
+    let mut since = place.cpu_ns();
     for act in acts {
         match act {
             Act::Call(site) => {
@@ -197,17 +205,20 @@ pub(super) fn serve<C: Connection>(place: &Place<C>, acts: &[Act], copy: u32) ->
                     if call.carries == Carries::default() {
                         let payload =
                             Payload { data: &place.zeros[..call.request as usize], ..Payload::default() };
-                        transact(place, proxy, *site, copy, payload)?;
+                        since = transact(place, proxy, *site, copy, payload)?;
                     } else {
                         let parcel = parcel(place, *site, &[])?;
                         let payload =
                             Payload { data: parcel.data(), offsets: parcel.offsets(), ..Payload::default() };
-                        transact(place, proxy, *site, copy, payload)?;
+                        since = transact(place, proxy, *site, copy, payload)?;
                     }
                 }
             }
-            Act::Other(Step::Work(ns)) => compute(*ns),
-            Act::Other(Step::Sleep(ns)) => std::thread::sleep(Duration::from_nanos(*ns)),
+            Act::Other(Step::Work(ns)) => since = place.work(since, *ns),
+            Act::Other(Step::Sleep(ns)) => {
+                std::thread::sleep(Duration::from_nanos(*ns));
+                since = place.cpu_ns();
+            }
             Act::Other(Step::Hold) => {
                 place.identity.board.count(place.identity.process, Counter::Served);
                 loop {
@@ -233,7 +244,7 @@ fn call<C: Connection>(place: &Arc<Place<C>>, own: &mut Own, site: usize) -> Res
             };
             let payload = Payload { data: parcel.data(), offsets: parcel.offsets(), ..Payload::default() };
             let proxy = own.proxy(call.to, own.copy)?;
-            transact(place, proxy, site, own.copy, payload)?;
+            own.since = transact(place, proxy, site, own.copy, payload)?;
             if own.measures {
                 own.used.push(parcel);
             }
@@ -247,27 +258,26 @@ fn call<C: Connection>(place: &Arc<Place<C>>, own: &mut Own, site: usize) -> Res
             stamp[4..].copy_from_slice(&own.sequence.to_ne_bytes());
         }
         let payload = Payload { data: &own.request[..len], ..Payload::default() };
-        transact(place, own.proxy(call.to, own.copy)?, site, own.copy, payload)?;
+        own.since = transact(place, own.proxy(call.to, own.copy)?, site, own.copy, payload)?;
     }
     Ok(())
 }
 
-/// Makes one transaction of a call, and compares its end with the expected one.
+/// Makes one transaction of a call, and compares its end with the expected one; returns the thread's CPU time behind it, in ns.
 fn transact<C: Connection>(
     place: &Place<C>,
     proxy: &Proxy,
     site: usize,
     copy: u32,
     payload: Payload<'_>,
-) -> Result<(), CallError> {
+) -> Result<u64, CallError> {
     let call = &place.identity.program.sites[site].call;
     let flags = if call.oneway { TransactionFlags::ONEWAY } else { TransactionFlags::CALL };
-    let cpu = || if place.is_sampled() { thread_cpu_ns() } else { 0 };
-    let cpu_start = cpu();
+    let cpu_start = place.cpu_ns();
     let start = monotonic_ns();
     let outcome = proxy.transact_payload(code(site, copy), flags, payload);
     let end = monotonic_ns();
-    let cpu_ns = cpu() - cpu_start;
+    let cpu_end = place.cpu_ns();
     match outcome {
         Ok(_) if call.expected == Expected::Refused => {
             return Err(refused("a call was taken that the driver should refuse"));
@@ -290,15 +300,15 @@ fn transact<C: Connection>(
         Ok(Outcome::Taken(_)) => {}
         Err(error) if call.expected != Expected::Taken && is_refusal(&error) => {
             place.keep(site, None);
-            return Ok(());
+            return Ok(cpu_end);
         }
         Err(error) => {
             let to = &place.identity.program.processes[call.to].name;
             return Err(refused(format_args!("a call to {to}: {error}")));
         }
     }
-    place.keep(site, Some((end - start, cpu_ns)));
-    Ok(())
+    place.keep(site, Some((end - start, cpu_end - cpu_start)));
+    Ok(cpu_end)
 }
 
 /// Whether the driver did not take the call: no space, or a frozen receiver; a dead one and failures of this side are none.

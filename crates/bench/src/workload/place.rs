@@ -10,6 +10,7 @@ use ipc::binder::manager::Services;
 use ipc::{Binder, Proxy};
 use record::{Distribution, Sampler};
 use serde::{Deserialize, Serialize};
+use sys::clock::thread_cpu_ns;
 use sys::patience::stretched;
 use workload::text::MEASURING;
 
@@ -17,6 +18,7 @@ use super::board::Board;
 use super::program::Program;
 use crate::call_error::{CallError, refused};
 use crate::endpoint::{BareService, Endpoint};
+use crate::measure::echo::{compute, compute_from};
 use crate::plan::{Dialect, FaultKind};
 
 /// Time limit of a wait for a service.
@@ -58,6 +60,12 @@ pub(super) struct Tally {
     refused: u64,
 }
 
+impl Tally {
+    fn new(pair: usize) -> Self {
+        Self { pair, sampler: Sampler::new(), cpu_ns: 0, refused: 0 }
+    }
+}
+
 /// A process of a load.
 pub(super) struct Place<C: Connection> {
     pub(super) identity: Identity,
@@ -70,7 +78,7 @@ pub(super) struct Place<C: Connection> {
     pub(super) callbacks: Mutex<Vec<Binder>>,
     /// Own objects that others asked for.
     objects: Mutex<Vec<Binder>>,
-    /// The calls by pair; `None` where nobody asks for them.
+    /// The calls by each pair of this process; `None` where nobody asks for them.
     tallies: Option<Mutex<Vec<Tally>>>,
     /// Calls carry descriptors of it.
     pub(super) file: File,
@@ -99,6 +107,10 @@ impl<C: Connection> Place<C> {
     {
         let file = File::open("/dev/null").map_err(CallError::os("opening /dev/null"))?;
         let zeros = vec![0; identity.program.largest];
+        // Made now: the pages of a sampler are not to be touched for the first time between two calls.
+        let pairs = identity.program.pairs.iter().enumerate();
+        let mine = pairs.filter(|(_, pair)| sampled && pair.from == identity.process);
+        let tallies: Vec<Tally> = mine.map(|(pair, _)| Tally::new(pair)).collect();
         Ok(Arc::new(Self {
             endpoint: Endpoint::open(context, dialect, pool)?,
             identity,
@@ -107,7 +119,7 @@ impl<C: Connection> Place<C> {
             service: OnceLock::new(),
             callbacks: Mutex::default(),
             objects: Mutex::default(),
-            tallies: sampled.then(Mutex::default),
+            tallies: sampled.then(|| Mutex::new(tallies)),
             file,
             zeros,
         }))
@@ -182,20 +194,28 @@ impl<C: Connection> Place<C> {
         self.endpoint.publish_bare(BareService(|| [0_u8; 0]), self.endpoint.node_options(false))
     }
 
-    /// Whether somebody asks for the times of calls.
-    pub(super) fn is_sampled(&self) -> bool {
-        self.tallies.is_some()
+    /// CPU time of the calling thread in ns; 0 where nobody asks for the times of calls.
+    pub(super) fn cpu_ns(&self) -> u64 {
+        if self.tallies.is_some() { thread_cpu_ns() } else { 0 }
+    }
+
+    /// Computes for this much CPU time, in ns; returns the thread's CPU time behind it.
+    ///
+    /// In a replay the time counts from `since`, the thread's CPU time behind its last call or sleep. A trace shows all the time between two
+    /// calls as work, with what the calls cost their thread outside of the driver, and so must a replay.
+    pub(super) fn work(&self, since: u64, ns: u64) -> u64 {
+        if self.tallies.is_none() {
+            compute(ns);
+            return 0;
+        }
+        compute_from(since, ns)
     }
 
     /// Keeps the time of a call and the CPU time of its thread in it, in ns; `None` for one that the driver refused.
     pub(super) fn keep(&self, site: usize, times: Option<(u64, u64)>) {
         let Some(tallies) = &self.tallies else { return };
         let (pair, mut tallies) = (self.identity.program.sites[site].pair, lock(tallies));
-        let at = tallies.iter().position(|tally| tally.pair == pair).unwrap_or_else(|| {
-            tallies.push(Tally { pair, sampler: Sampler::new(), cpu_ns: 0, refused: 0 });
-            tallies.len() - 1
-        });
-        let tally = &mut tallies[at];
+        let Some(tally) = tallies.iter_mut().find(|tally| tally.pair == pair) else { return };
         match times {
             Some((ns, cpu_ns)) => {
                 tally.sampler.record(ns);
@@ -213,6 +233,8 @@ impl<C: Connection> Place<C> {
             cpu_ns: tally.cpu_ns,
             refused: tally.refused,
         };
-        self.tallies.iter().flat_map(|tallies| lock(tallies).iter().map(report).collect::<Vec<_>>()).collect()
+        let made = |tally: &&Tally| tally.refused > 0 || tally.sampler.count() > 0;
+        let tallies = self.tallies.iter().map(|tallies| lock(tallies));
+        tallies.flat_map(|tallies| tallies.iter().filter(made).map(report).collect::<Vec<_>>()).collect()
     }
 }
