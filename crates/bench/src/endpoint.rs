@@ -6,13 +6,14 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abi::codes::tf;
 use abi::{Payload, TransactionFlags};
 use driver::{Connection, Context};
-use ipc::binder::CallError as Refused;
-use ipc::binder::manager::{ServiceManager, Services};
+use ipc::binder::manager::Services;
+use ipc::binder::{CallError as Refused, Object};
 use ipc::hwbinder::{HwBinder, manager as hidl};
 use ipc::{Binder, NodeOptions, Outcome, Process, ProcessOptions, Proxy, Serve, Transaction};
 use sys::patience::{is_over, stretched};
@@ -250,8 +251,8 @@ impl<X: Context> Rendezvous<'_, X> {
     }
 }
 
-/// Becomes the context's service manager, reports readiness, and serves on this thread until the process is
-/// killed.
+/// Becomes the context's service manager, for binder with this object, reports readiness, and serves on this thread until
+/// the process is killed.
 ///
 /// # Errors
 /// A manager exists already; `explain` says which.
@@ -260,11 +261,12 @@ pub(crate) fn manage<X: Context>(
     dialect: Dialect,
     explain: impl FnOnce(io::Error) -> String,
     ready: impl FnOnce() -> io::Result<()>,
+    manager: &Arc<impl Object>,
 ) -> Result<(), CallError> {
     let endpoint = Endpoint::open(context, dialect, 0)?;
     let process = &endpoint.process;
     let become_manager = || match dialect {
-        Dialect::Binder(_) => process.become_context_manager(ServiceManager::new()).map(drop),
+        Dialect::Binder(_) => process.become_context_manager(Arc::clone(manager)).map(drop),
         Dialect::Hwbinder => process.become_hidl_context_manager(hidl::ServiceManager::new()).map(drop),
     };
     let start = Instant::now();

@@ -282,7 +282,9 @@ impl Servers {
         fault: Option<FaultKind>,
     ) -> Result<AnyClient, CaseError> {
         let dialect = Dialect::Binder(self.plan.android);
-        let context = self.contexts.manage(dialect, &self.watchdog)?;
+        // The manager serves, too; it outlives the case, so it commits no other fault.
+        let slow = fault.filter(|kind| *kind == FaultKind::SlowServer);
+        let context = self.contexts.manage(dialect, &self.watchdog, slow)?;
         let template = case.template();
         let text = template.text(value).unwrap_or_default();
         let workload = ::workload::text::parse(&text).map_err(failed("reading the scenario"))?;
@@ -309,7 +311,7 @@ impl Servers {
         let dialect = self.plan.dialect(family).ok_or_else(no_driver)?;
         let any = match self.plan.service {
             Some(_) => self.contexts.find(dialect)?,
-            None => self.contexts.manage(dialect, &self.watchdog)?,
+            None => self.contexts.manage(dialect, &self.watchdog, None)?,
         };
         let name = self.plan.service.clone().unwrap_or_default();
         on_context!(any, |context| {
@@ -464,7 +466,7 @@ impl Servers {
         context: &X,
         find: impl FnOnce(Rendezvous<'_, X>) -> Result<T, CallError>,
     ) -> Result<T, CaseError> {
-        let any = self.contexts.manage(dialect, &self.watchdog)?;
+        let any = self.contexts.manage(dialect, &self.watchdog, None)?;
         let name = Self::service_name();
         let server = Server::in_context(&any, dialect, service(name.clone()));
         self.server = Some(start_and_wait(&self.watchdog, "service", &ServerRole { server, fault })?);

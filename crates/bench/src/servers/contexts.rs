@@ -10,7 +10,7 @@ use procgroup::{Watchdog, WorkerProcess};
 use super::role::{Server, ServerRole, Service};
 use super::{CaseError, GRACE, failed, start_and_wait};
 use crate::endpoint;
-use crate::plan::Dialect;
+use crate::plan::{Dialect, FaultKind};
 
 /// State of a context.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,8 @@ enum Manager {
     Unknown,
     /// The system's.
     Theirs,
-    Ours(Arc<WorkerProcess>),
+    /// With its deliberate fault.
+    Ours(Arc<WorkerProcess>, Option<FaultKind>),
 }
 
 /// The contexts, one for each flavour.
@@ -77,8 +78,13 @@ impl Contexts {
     }
 
     /// Makes sure that a context has a service manager before the first call needs it: the system's, or one
-    /// of ours in a process of its own. Returns the context.
-    pub(crate) fn manage(&mut self, dialect: Dialect, watchdog: &Watchdog) -> Result<AnyContext, CaseError> {
+    /// of ours in a process of its own, with this fault. Returns the context.
+    pub(crate) fn manage(
+        &mut self,
+        dialect: Dialect,
+        watchdog: &Watchdog,
+        fault: Option<FaultKind>,
+    ) -> Result<AnyContext, CaseError> {
         let any = self.find(dialect)?;
         let (_, manager) = match dialect {
             Dialect::Binder(_) => &mut self.binder,
@@ -87,10 +93,14 @@ impl Contexts {
         match manager {
             Manager::Theirs => return Ok(any),
             // When it gives up on a case, the watchdog kills the manager, too; that takes a moment.
-            Manager::Ours(manager) => {
+            Manager::Ours(manager, present) => {
                 let time = if watchdog.gave_up() { GRACE } else { Duration::ZERO };
                 if manager.end_within(time).is_none() {
-                    return Ok(any);
+                    if *present == fault {
+                        return Ok(any);
+                    }
+                    manager.kill();
+                    let _ = manager.end_within(sys::patience::stretched(GRACE));
                 }
             }
             Manager::Unknown => {}
@@ -102,8 +112,8 @@ impl Contexts {
             Manager::Theirs
         } else {
             let server = Server::in_context(&any, dialect, Service::Manager);
-            let role = ServerRole { server, fault: None };
-            Manager::Ours(start_and_wait(watchdog, "service manager", &role)?)
+            let role = ServerRole { server, fault };
+            Manager::Ours(start_and_wait(watchdog, "service manager", &role)?, fault)
         };
         Ok(any)
     }
@@ -121,7 +131,7 @@ impl OwnManager {
     pub(crate) fn start(dialect: Dialect, context: AnyContext, patience_s: u64) -> Result<Self, CaseError> {
         let watchdog = Watchdog::new(Duration::from_secs(patience_s.max(1)));
         let mut contexts = Contexts::only(dialect, Some(context));
-        contexts.manage(dialect, &watchdog)?;
+        contexts.manage(dialect, &watchdog, None)?;
         Ok(Self { _contexts: contexts, _watchdog: watchdog })
     }
 }

@@ -5,9 +5,12 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use backend::{AnyContext, on_context};
 use driver::Context;
+use ipc::binder::manager::ServiceManager;
+use ipc::binder::{Incoming, Object, Parcel, Status};
 use procgroup::Role;
 use procgroup::role::tell_ready;
 use serde::{Deserialize, Serialize};
@@ -113,7 +116,11 @@ impl Service {
     ) -> Result<(), CallError> {
         let ready = || tell_ready("");
         match self {
-            Self::Manager => endpoint::manage(context, dialect, explain, ready),
+            Self::Manager => {
+                let sabotage = sabotage.is_planned().then(|| Mutex::new(sabotage));
+                let manager = Arc::new(Manager { services: ServiceManager::new(), sabotage });
+                endpoint::manage(context, dialect, explain, ready, &manager)
+            }
             Self::Echo { name } => {
                 let place = Rendezvous { context, dialect, name };
                 match dialect {
@@ -126,6 +133,26 @@ impl Service {
                 raw::serve(Rendezvous { context, dialect, name }, *more_nodes, ready, sabotage)
             }
         }
+    }
+}
+
+/// The service manager of binder.
+struct Manager {
+    services: ServiceManager,
+    /// `None` except in tests of this tool.
+    sabotage: Option<Mutex<Sabotage>>,
+}
+
+impl Object for Manager {
+    fn descriptor(&self) -> &str {
+        self.services.descriptor()
+    }
+
+    fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
+        if let Some(sabotage) = &self.sabotage {
+            sabotage.lock().unwrap_or_else(PoisonError::into_inner).apply(&mut []);
+        }
+        self.services.on_transact(call, reply)
     }
 }
 
