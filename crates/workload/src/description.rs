@@ -203,4 +203,14 @@ pub struct Carries {
     pub known_objects: u32,
     /// Objects that the sender keeps by [`Step::Fetch`], as many as it has of these.
     pub handles: u32,
+    /// Whether all objects are weak: a receiver counts them and passes them on, and cannot call them.
+    pub weak: bool,
+}
+
+impl Carries {
+    /// Whether it has objects, weak ones or not.
+    #[must_use]
+    pub fn has_objects(&self) -> bool {
+        self.new_objects > 0 || self.known_objects > 0 || self.handles > 0
+    }
 }

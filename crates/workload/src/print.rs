@@ -115,6 +115,7 @@ fn call(out: &mut String, workload: &Workload, call: &Call, depth: usize) {
     put(&mut text, "new", call.carries.new_objects, 0);
     put(&mut text, "known", call.carries.known_objects, 0);
     put(&mut text, "handles", call.carries.handles, 0);
+    text.push_str(if call.carries.weak { " weak" } else { "" });
     put(&mut text, "times", call.times, 1);
     text.push_str(match call.expected {
         Expected::Taken => "",

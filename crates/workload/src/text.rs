@@ -403,14 +403,18 @@ impl<'t> Parser<'t> {
                 "new" => carries.new_objects = count()?,
                 "known" => carries.known_objects = count()?,
                 "handles" => carries.handles = count()?,
+                "weak" => carries.weak = true,
                 "times" => times = words.number("the number of times", MOST)?,
                 "refused" => expected = Expected::Refused,
                 "maybe-refused" => expected = Expected::Either,
                 _ => {
-                    let known = "fds, new, known, handles, times, refused and maybe-refused";
+                    let known = "fds, new, known, handles, weak, times, refused and maybe-refused";
                     return Err(line.error(format!("a call has {known}, not {word:?}")));
                 }
             }
+        }
+        if carries.weak && !carries.has_objects() {
+            return Err(line.error("weak goes with new, known or handles"));
         }
         Ok(Step::Call(Call { to, oneway, request, reply, carries, times, expected, served: Vec::new() }))
     }

@@ -93,7 +93,7 @@ impl Own {
 /// A request that carries more than bytes; `kept` are the handles that its thread keeps.
 fn parcel<C: Connection>(place: &Place<C>, site: usize, kept: &[Proxy]) -> Result<Parcel, CallError> {
     let call = &place.identity.program.sites[site].call;
-    let Carries { descriptors, new_objects, known_objects, handles } = call.carries;
+    let Carries { descriptors, new_objects, known_objects, handles, weak } = call.carries;
     let mut parcel = Parcel::for_release(place.endpoint.process.release());
     // Whole words, which a parcel consists of.
     (0..call.request.div_ceil(4)).for_each(|_| parcel.write_i32(0));
@@ -101,15 +101,16 @@ fn parcel<C: Connection>(place: &Place<C>, site: usize, kept: &[Proxy]) -> Resul
         let copy = place.file.try_clone().map_err(CallError::os("copying a descriptor"))?;
         parcel.write_fd(OwnedFd::from(copy));
     }
-    (0..new_objects).for_each(|_| parcel.write_binder(&place.new_object()));
+    let write = if weak { Parcel::write_weak_binder } else { Parcel::write_binder };
+    (0..new_objects).for_each(|_| write(&mut parcel, &place.new_object()));
     if known_objects > 0 {
         let known = known_objects as usize;
-        place.objects(known)[..known].iter().for_each(|object| parcel.write_binder(object));
+        place.objects(known)[..known].iter().for_each(|object| write(&mut parcel, object));
     }
     let wanted = kept
         .get(..handles as usize)
         .ok_or_else(|| refused(format_args!("{handles} handles are wanted, {} were fetched", kept.len())))?;
-    wanted.iter().for_each(|proxy| parcel.write_binder(&proxy.clone().into()));
+    wanted.iter().for_each(|proxy| write(&mut parcel, &proxy.clone().into()));
     Ok(parcel)
 }
 

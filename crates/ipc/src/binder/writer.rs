@@ -8,7 +8,7 @@ mod tests;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use abi::codes::{flat, object};
-use abi::layout::FdObject;
+use abi::layout::{FdObject, FlatBinderObject};
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::binder::parcel::{Held, Parcel};
@@ -194,6 +194,15 @@ impl Parcel {
         if let Some(word) = stability.word(self.release().generation()) {
             self.write_i32(word);
         }
+    }
+
+    /// A binder as a weak object, without a stability: its receiver cannot call it, and [`crate::binder::Reader`] does not
+    /// read it. The parcel keeps it alive until the driver has it.
+    pub fn write_weak_binder(&mut self, binder: &Binder) {
+        let flat = binder.flat(LIBBINDER_PRIORITY);
+        let own = flat.kind == object::BINDER;
+        let kind = if own { object::WEAK_BINDER } else { object::WEAK_HANDLE };
+        self.push_object(FlatBinderObject { kind, ..flat }.as_bytes(), Held::Binder(binder.clone()));
     }
 
     /// A file descriptor, which the parcel closes when the driver has its file.

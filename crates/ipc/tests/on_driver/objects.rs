@@ -34,6 +34,23 @@ fn ref_08_our_node_lives_while_they_hold_it() {
     }
 }
 
+/// OBJ-03, OBJ-06: a weak object, ours or theirs, comes to them as a weak one, which is none to call.
+#[test]
+fn obj_03_a_weak_object_is_none_to_call() {
+    let (_bench, _peer, process, toolbox) = need!(served(4));
+    let living = Arc::new(AtomicI32::new(0));
+    let ours = process.publish(Counted::new(&living));
+    let theirs = plain(&toolbox, MAKE).expect("make").reader().read_binder().expect("an object");
+    for object in [&ours, &theirs] {
+        let mut request = toolbox.request(DESCRIPTOR);
+        request.write_weak_binder(object);
+        let refused = toolbox.call(KEEP, request).expect_err("weak").to_string();
+        assert!(refused.contains("BAD_TYPE"), "{refused}");
+    }
+    drop(ours);
+    eventually("our object freed", || living.load(Ordering::SeqCst) == 0);
+}
+
 /// BUF-06: what they make lives exactly as long as we hold it, through many rounds of one handle.
 #[test]
 fn buf_06_their_node_lives_while_we_hold_it() {

@@ -29,7 +29,7 @@ once
 before
   start server
 measure
-  call server 4>4 fds 253 handles 2 refused
+  call server 4>4 fds 253 handles 2 weak refused
   kill server
   notified client 400
 after
@@ -70,6 +70,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("binderperf workload 1\nprocess a\nthread a\n  oneway a 4>4\n", 4, "like 64,"),
         ("binderperf workload 1\nprocess a\nthread a\n  call a 9000000>4\n", 4, "up to 8388608"),
         ("binderperf workload 1\nprocess a\nthread a\n  call a 4>4 loudly\n", 4, "\"loudly\""),
+        ("binderperf workload 1\nprocess a\nthread a\n  call a 4>4 fds 1 weak\n", 4, "weak goes with"),
         (
             "binderperf workload 1\nprocess a\nthread a\n  call a 4>4\n    call a 4>4 handles 1\n",
             5,
@@ -109,12 +110,13 @@ fn step() -> impl Strategy<Value = Step> {
     let plain = prop_oneof![(0..LONGEST_NS).prop_map(Step::Work), (0..LONGEST_NS).prop_map(Step::Sleep),];
     let call = |served: BoxedStrategy<Vec<Step>>| {
         let sizes = (0..2_usize, any::<bool>(), 0..1000_u32, 0..1000_u32, 1..9_u32);
-        let carries = (0..4_u32, 0..4_u32, 0..4_u32, expected());
+        let carries = (0..4_u32, 0..4_u32, 0..4_u32, any::<bool>(), expected());
         (sizes, carries, served).prop_map(|(sizes, carries, served)| {
-            let ((to, oneway, request, reply, times), (descriptors, new_objects, known_objects, expected)) =
-                (sizes, carries);
+            let (to, oneway, request, reply, times) = sizes;
+            let (descriptors, new_objects, known_objects, weak, expected) = carries;
+            let weak = weak && new_objects + known_objects > 0;
             // Only a thread may pass handles on.
-            let carries = Carries { descriptors, new_objects, known_objects, handles: 0 };
+            let carries = Carries { descriptors, new_objects, known_objects, handles: 0, weak };
             let reply = if oneway { 0 } else { reply };
             Step::Call(Call { to, oneway, request, reply, carries, times, expected, served })
         })

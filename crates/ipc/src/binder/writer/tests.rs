@@ -8,6 +8,7 @@ use crate::runtime::node::Nodes;
 use crate::runtime::serve::{Serve, Transaction};
 use crate::runtime::target::Binder;
 use crate::scheduling::NodeOptions;
+use crate::status_code::StatusCode;
 
 struct Nothing;
 
@@ -132,7 +133,13 @@ fn binders_end_in_their_release_s_word() {
         parcel.write_binder(&binder);
         assert_eq!(&parcel.data()[24..], word, "{release}");
         assert_eq!(parcel.offsets(), [0], "{release}");
-        assert_eq!(parcel.reader().read_binder(), Ok(binder), "{release}");
+        assert_eq!(parcel.reader().read_binder(), Ok(binder.clone()), "{release}");
+
+        let mut weak = Parcel::for_release(release);
+        weak.write_weak_binder(&binder);
+        let (kind, rest) = ([0x85, 0x2a, 0x62, 0x77], &parcel.data()[4..24]);
+        assert_eq!((weak.data(), weak.offsets()), (&[&kind, rest].concat()[..], &[0][..]), "{release}");
+        assert_eq!(weak.reader().read_binder(), Err(StatusCode::BAD_TYPE), "{release}");
 
         let mut parcel = Parcel::for_release(release);
         parcel.write_nullable_binder(None);
