@@ -68,6 +68,7 @@ fn a_slow_receiver_moves_the_figure_of_its_case_only() {
         ("register", "register_get/10", &["register_add/10", "register_list/10", "register_notify/1"]),
         ("sizes", "sizes/16", &["sizes/1"]),
         ("cold", "cold_idle/1", &["cold_open"]),
+        ("rust-rfc", "rust-rfc_pairs/1", &["rust-rfc_bytes/64"]),
     ] {
         let least = with_slow(name, slow, others, "--benchmark_min_time=100x");
         assert!(least[0] >= FAULT_NS, "{slow}: {least:?} ns");

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use crate::text::HEADER;
 
 /// The files, by name of the scenario.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     ("oneway", include_str!("scenario/oneway.txt")),
     ("descriptors", include_str!("scenario/descriptors.txt")),
     ("objects", include_str!("scenario/objects.txt")),
@@ -21,6 +21,7 @@ const FILES: [(&str, &str); 11] = [
     ("sizes", include_str!("scenario/sizes.txt")),
     ("cold", include_str!("scenario/cold.txt")),
     ("app-start", include_str!("scenario/app-start.txt")),
+    ("rust-rfc", include_str!("scenario/rust-rfc.txt")),
 ];
 
 /// A scenario: cases with one theme.

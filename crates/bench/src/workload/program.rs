@@ -118,7 +118,8 @@ impl Program {
     fn number(&mut self, from: usize, steps: &[Step]) -> Result<Vec<Act>, String> {
         let numbered = |step: &Step| {
             let Step::Call(call) = step else { return Ok(Act::Other(step.clone())) };
-            if self.processes.get(call.to).is_none_or(|process| process.copies == 0) {
+            let is_none = |process: usize| self.processes.get(process).is_some_and(|found| found.copies == 0);
+            if is_none(call.to) && !is_none(from) {
                 let name = self.processes.get(call.to).map_or("", |process| &process.name);
                 return Err(format!("a call goes to {name}, of which there are no copies"));
             }
@@ -237,5 +238,7 @@ mod tests {
         let text = "binderperf workload 1\nprocess a copies 0\nprocess b\nthread b\n  call a 4>4\n";
         let error = Program::new(&workload::text::parse(text).expect("valid")).expect_err("nobody");
         assert!(error.contains("no copies"), "{error}");
+        let nor_from_anybody = text.replace("process b", "process b copies 0");
+        Program::new(&workload::text::parse(&nor_from_anybody).expect("valid")).expect("nobody calls");
     }
 }
