@@ -6,6 +6,7 @@ mod flavours;
 pub(super) mod hwbinder;
 pub(super) mod own;
 mod report;
+pub(super) mod rounds;
 mod scaling;
 pub(super) mod workers;
 
@@ -18,7 +19,6 @@ use record::formats::gbench::{FOLLOWED_VERSION, Format};
 
 use super::output::Sink;
 use super::{CommandResult, command_line, complain, exit, help_text, note, say, status_of};
-pub(super) use crowd::seconds;
 use own::Own;
 pub(super) use own::Test;
 use report::Report;

@@ -1,0 +1,84 @@
+//! Options of the tests that measure all their cases in rounds and print one short table, and their verdict.
+//! Not here: their cases (`flavours`, `super::super::kpi`).
+
+use std::path::PathBuf;
+
+use bench::plan::{Device, Fault, MinTime, Plan, fresh_seed};
+use clap::Args;
+use record::Run;
+
+use super::super::driver::DriverArgs;
+use super::super::measure::{completeness, measure};
+use super::super::show::Form;
+use super::super::{A_YEAR_S, CommandResult, command_line, exit};
+use super::crowd;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RoundsArgs {
+    #[command(flatten)]
+    driver: DriverArgs,
+
+    /// Duration of a round of each case in seconds
+    #[arg(long, value_name = "S", default_value = "0.05", allow_negative_numbers = true, value_parser = crowd::seconds)]
+    duration: f64,
+
+    /// Round trips of each case in a round, of each thread, instead of a duration
+    #[arg(short = 'i', long, value_name = "N", conflicts_with = "duration", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    iterations: Option<u64>,
+
+    /// Seed of the order [default: the time]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Output format
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
+    format: Form,
+
+    /// Write the whole record to FILE; `binderperf show FILE` reads it
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Inject a fault: KIND=CASE with kill-server, hang-server or corrupt-reply
+    #[arg(long, hide = true, value_name = "KIND=CASE")]
+    fault: Vec<Fault>,
+
+    /// Seconds (more on a busy machine) without a round trip after which a case counts as hanging
+    #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    patience: u64,
+}
+
+impl RoundsArgs {
+    /// A plan of a test with these settings, in a random order; `counted` round trips where nothing says how many or how long.
+    pub(in crate::cli) fn plan(&self, test: &str, counted: Option<u64>) -> Result<Plan, String> {
+        if !matches!(self.driver.device(), Device::Auto | Device::Private) {
+            return Err(format!("--device does not go with {test}: each flavour needs a context of its own"));
+        }
+        Ok(Plan {
+            test: test.to_owned(),
+            min_time: self
+                .iterations
+                .or(counted)
+                .map_or(MinTime::Seconds(self.duration), MinTime::Iterations),
+            interleaving_seed: Some(self.seed.unwrap_or_else(fresh_seed)),
+            wanted: self.driver.wanted()?,
+            faults: self.fault.clone(),
+            patience_s: self.patience,
+            command_line: command_line(),
+            ..Plan::default()
+        })
+    }
+
+    /// Measures and prints the table; `is_missed` is what makes a whole record a failure.
+    pub(in crate::cli) fn measure(
+        &self,
+        plan: Result<Plan, String>,
+        is_missed: impl FnOnce(&Run) -> bool,
+    ) -> CommandResult {
+        let print = |run: &Run| self.format.of(run);
+        measure(plan, self.record.as_deref(), bench::run::execute, print, |run| {
+            let is_whole = completeness(run) == exit::FINE && run.complete && !run.any_failed();
+            if is_whole && !is_missed(run) { exit::FINE } else { exit::FAILED }
+        })
+    }
+}
