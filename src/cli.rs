@@ -20,6 +20,7 @@ mod choice;
 mod compare;
 mod completions;
 mod conformance;
+mod constraints;
 mod convert;
 mod doctor;
 mod driver;

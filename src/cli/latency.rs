@@ -11,6 +11,7 @@ mod verdict;
 
 use bench::latency::{Injected, LatencyOptions};
 use bench::plan::{Flavour, Release};
+use bench::run::Observer;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use record::Run;
 use record::render::latency::aosp::{self, aosp};
@@ -210,7 +211,8 @@ fn run_test(flavour: Flavour, args: &TestArgs, applet: bool) -> CommandResult {
         args.format.unwrap_or(Form::Json).of(run, options)
     };
     let options = args.placed(flavour, false)?;
-    measure(options, args.common.record.as_deref(), bench::latency::execute, print, |run| {
+    let execute = |options: &_, observer: &mut dyn Observer| args.common.execute(options, observer);
+    measure(options, args.common.record.as_deref(), execute, print, |run| {
         verdict::tell(run, args.expect.unwrap_or(usual))
     })
 }
@@ -238,7 +240,8 @@ fn run_exact(flavour: Flavour, args: &TestArgs) -> CommandResult {
     let print = |run: &Run| {
         aosp(run, tool, args.common.verbose, args.common.raw_data) + &exact::stop_words(run, tool)
     };
-    measure(options, args.common.record.as_deref(), bench::latency::execute, print, |run| {
+    let execute = |options: &_, observer: &mut dyn Observer| args.common.execute(options, observer);
+    measure(options, args.common.record.as_deref(), execute, print, |run| {
         verdict::trouble(run).max(exact::status(run, tool))
     })
 }

@@ -220,7 +220,8 @@ impl Call {
         };
         let mut report = Report::new(self, &mut outputs);
         let plan = Plan { sides, ..self.plan.clone() };
-        let run = match bench::run::execute(&plan, &mut report) {
+        let held = self.own.constraints.wanted();
+        let run = match held.held(|| bench::run::execute(&plan, &mut report)) {
             Ok(run) => run,
             Err(error @ RunError::NothingToRun { .. }) => return nothing_matched(&error),
             Err(error @ (RunError::NoDriver(_) | RunError::Unready(_))) => {
@@ -233,6 +234,9 @@ impl Call {
             }
         };
         report.finish(&run);
+        if let Some(memory) = run.constraints.as_ref().and_then(|held| held.memory.as_ref()) {
+            note(format_args!("{}\n", memory.line()));
+        }
         if outputs.are_unwanted() {
             return End::Fine;
         }

@@ -107,3 +107,35 @@ fn a_replay_makes_the_calls_of_its_original() {
     assert_eq!(row("calls ")[1..4], ["30", "30", "1"], "{judged}");
     assert_eq!(row("oneway calls ")[2..5], ["6", "6", "1"], "{judged}");
 }
+
+#[test]
+fn constraints_are_kept_or_refused_with_the_reason() {
+    let folder = Folder::new("workload-constraints");
+    for (words, refusal) in [
+        (&["--memory", "1G"][..], "--memory needs "),
+        (&["--uclamp", "0:512"], "clamping the utilization to 0 to 512: EOPNOTSUPP"),
+        (&["--sched-ext"], "--sched-ext"),
+    ] {
+        let called = run(&folder, LOAD, words);
+        match called.code {
+            Some(0) => {
+                let held = read(&folder.path("r.json")).constraints.expect("it was held").words();
+                assert!(
+                    ["memory 1024 MiB", "utilization 0 to 512 of 1024", "sched_ext"].contains(&held.as_str()),
+                    "{held}"
+                );
+                called.printed(format!("Held    {held}"));
+            }
+            _ => {
+                called.ended(3).complained(refusal);
+            }
+        }
+    }
+    for (words, why) in [
+        (["--memory", "12"], "no size of 8M or more"),
+        (["--memory", "64X"], "no size"),
+        (["--uclamp", "512:0"], "no range MIN:MAX"),
+    ] {
+        run(&folder, LOAD, &words).ended(2).complained(why);
+    }
+}

@@ -7,6 +7,7 @@ pub mod background;
 mod brokers;
 mod call_error;
 mod case;
+pub mod constraints;
 mod control_group;
 mod endpoint;
 pub mod inheritance;

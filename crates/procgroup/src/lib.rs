@@ -17,6 +17,6 @@ pub mod watchdog;
 
 pub use block::{BlockLayout, SharedBlock, SlotAddress, SlotTotals, WorkerSlot};
 pub use group::{Member, Onlooker, ProcessGroup, READY, SERVING, WorkerError};
-pub use process::{OWN_PROGRAM, OnEnd, Streams, WorkerProcess};
+pub use process::{OWN_PROGRAM, OnEnd, Streams, WorkerProcess, sacrifice_workers};
 pub use role::{COMMAND, Role, RoleEntry};
 pub use watchdog::{Watchdog, Watched};

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,14 @@ pub fn use_program(path: PathBuf) {
 
 /// The program that runs, also if its file was replaced or deleted meanwhile.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
+static SACRIFICED: AtomicBool = AtomicBool::new(false);
+
+/// Makes workers that are started from now on the first that the kernel kills for want of memory, so that the process that
+/// measures lives to say so.
+pub fn sacrifice_workers() {
+    SACRIFICED.store(true, Relaxed);
+}
 
 /// Path of the program that workers execute.
 fn program() -> &'static Path {
@@ -114,6 +123,10 @@ impl WorkerProcess {
         sys::child::die_with_parent(&mut command);
         let named = |error| sys::needs::missing().map_or(error, io::Error::other);
         let child = command.spawn().map_err(named)?;
+        if SACRIFICED.load(Relaxed) {
+            // It may have ended.
+            let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
+        }
         Ok(Self { state: Mutex::new(State { child, unread: Vec::new(), end: None, on_end }) })
     }
 

@@ -84,6 +84,7 @@ pub fn environment(run: &Run) -> String {
         },
         settings.unwrap_or_default(),
         run.plan.placement.clone(),
+        run.constraints.as_ref().map_or(String::new(), crate::Constraints::words),
         run.tool.build_profile.clone(),
         run.latency().map_or(String::new(), |test| test.injected.join(" ")),
     ];

@@ -35,11 +35,11 @@ pub use distribution::{Distribution, Sampler};
 pub use read::ReadError;
 pub use schema::{
     AndroidCounts, Background, BackgroundRow, Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit,
-    Counter, CounterKind, Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver, DriverKind,
-    EmbeddedSettings, Evidence, Figure, Finding, Ground, Hop, Host, HostClass, Imported, Inheritance,
-    Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Measured,
-    Measurement, Miss, Outcome, Overload, OverloadRow, Pass, Percentiles, PlacedMedians, Plan, Point,
-    Recorder, RecorderCost, Repetition, Role, Run, SavedCall, Sched, ServedAs, Setting, Severity, Side,
-    Stated, StoppedPair, Sweep, Tool, anchor_of_recording, same_urgency,
+    Constraints, Counter, CounterKind, Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver,
+    DriverKind, EmbeddedSettings, Evidence, Figure, Finding, Ground, Hop, Host, HostClass, Imported,
+    Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, Limit,
+    LimitedMemory, MOST_RAW, Measured, Measurement, Miss, Outcome, Overload, OverloadRow, Pass, Percentiles,
+    PlacedMedians, Plan, Point, Recorder, RecorderCost, Repetition, Role, Run, SavedCall, Sched, ServedAs,
+    Setting, Severity, Side, Stated, StoppedPair, Sweep, Tool, anchor_of_recording, same_urgency,
 };
 pub use schema::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Frequency, State, Temperature};

@@ -4,6 +4,7 @@
 
 mod calls;
 mod case;
+mod constraints;
 mod device;
 mod host;
 mod latency;
@@ -23,6 +24,7 @@ pub use case::{
     Case, CaseKind, Counter, CounterKind, Counters, CpuLooks, Crowd, CrowdShape, Measurement, Outcome,
     Repetition,
 };
+pub use constraints::{Constraints, LimitedMemory};
 pub use device::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Frequency, State, Temperature};
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 pub use latency::{AndroidCounts, LONGEST_LOAD, Latency, LatencyTest, MOST_RAW, Role};
@@ -64,6 +66,9 @@ pub struct Run {
     /// Frequencies, temperatures, battery and placement of the run; `None` if nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Conditions>,
+    /// What the test was put under on purpose; `None` for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Constraints>,
     /// The Binder driver; `None` if only controls ran or none could be opened.
     #[serde(default)]
     pub driver: Option<Driver>,
@@ -304,6 +309,7 @@ impl Run {
             findings: Vec::new(),
             overloaded: false,
             conditions: None,
+            constraints: None,
             complete: false,
             incomplete_reason: None,
             context: Vec::new(),

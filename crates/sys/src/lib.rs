@@ -3,6 +3,7 @@
 
 pub mod binder_fd;
 pub mod binderfs;
+pub mod bpf;
 mod cache;
 pub mod call;
 pub mod capability;

@@ -201,33 +201,64 @@ pub fn set_nice(thread: i32, nice: i32) -> io::Result<()> {
     checked(result).map(drop)
 }
 
+/// `struct sched_attr` with the clamps of utilization.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+    util_min: u32,
+    util_max: u32,
+}
+
+const ATTRIBUTES_SIZE: usize = size_of::<Attributes>();
+
+/// The attributes of the calling thread; an older kernel leaves the fields that it does not know 0.
+fn own_attributes() -> io::Result<Attributes> {
+    let mut found = Attributes::default();
+    // SAFETY: the kernel stores at most the given size into `found`, which is live; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut found, ATTRIBUTES_SIZE, 0) };
+    checked(result).map(|_| found)
+}
+
 /// How the calling thread is scheduled, in one system call (`sched_getattr(2)`): under a real-time policy
 /// the nice, which does not count then, is 0.
 #[must_use]
 pub fn attributes() -> Own {
-    /// `struct sched_attr` as it first was.
-    #[repr(C)]
-    #[derive(Default)]
-    struct Attributes {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        runtime: u64,
-        deadline: u64,
-        period: u64,
-    }
-    let mut found = Attributes::default();
-    let size = size_of::<Attributes>();
-    // SAFETY: the kernel stores at most `size` bytes into `found`, which is live; 0 is the calling thread.
-    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut found, size, 0) };
-    if result < 0 {
-        // A sandbox without this call.
-        return own_now();
-    }
+    // A sandbox may lack this call.
+    let Ok(found) = own_attributes() else { return own_now() };
     let priority = found.priority as u8;
     Own { policy: known_policy(found.policy.cast_signed(), priority), nice: found.nice }
+}
+
+/// The least and the most utilization that the scheduler assumes of the calling thread, in 1/1024 of the fastest CPU.
+///
+/// # Errors
+/// A sandbox refuses the question.
+pub fn utilization() -> io::Result<[u32; 2]> {
+    own_attributes().map(|found| [found.util_min, found.util_max])
+}
+
+/// Clamps the utilization that the scheduler assumes of the calling thread, and of threads and processes that it starts
+/// from now on: at least `min` and at most `max`, in 1/1024 of the fastest CPU.
+///
+/// # Errors
+/// `EOPNOTSUPP`: the kernel is without `CONFIG_UCLAMP_TASK`. `EINVAL`: a value above 1024, or `min` above `max`. `EPERM`:
+/// not allowed, as in a sandbox.
+pub fn clamp_utilization([min, max]: [u32; 2]) -> io::Result<()> {
+    /// `SCHED_FLAG_KEEP_ALL` and `SCHED_FLAG_UTIL_CLAMP`: nothing else changes.
+    const CLAMP_ONLY: u64 = 0x78;
+    let size = ATTRIBUTES_SIZE as u32;
+    let wanted =
+        Attributes { size, flags: CLAMP_ONLY, util_min: min, util_max: max, ..Attributes::default() };
+    // SAFETY: the kernel reads `size` bytes of `wanted`, which is live; 0 is the calling thread.
+    checked(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0) }).map(drop)
 }
 
 /// How the calling thread is scheduled.
@@ -337,6 +368,17 @@ mod tests {
         assert_eq!(nice_of(0).expect("own nice"), before);
         assert_eq!(nice_of(i32::MAX).expect_err("no thread").raw_os_error(), Some(libc::ESRCH));
         assert_eq!(set_nice(i32::MAX, 0).expect_err("no thread").raw_os_error(), Some(libc::ESRCH));
+    }
+
+    #[test]
+    fn utilization_is_clamped_where_the_kernel_can() {
+        let clamped = aside(|| (clamp_utilization([100, 200]), utilization()));
+        match clamped {
+            (Ok(()), found) => assert_eq!(found.expect("as it could be set"), [100, 200]),
+            (Err(error), _) => assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP), "{error}"),
+        }
+        let refused = aside(|| clamp_utilization([300, 200])).expect_err("least above most");
+        assert!(matches!(refused.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)), "{refused}");
     }
 
     #[test]

@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use bench::latency::{LatencyOptions, options};
 use bench::load::LoadSpec;
 use bench::plan::{Inherit, Release};
+use bench::run::{Observer, RunError};
 use clap::Args;
+use record::Run;
 
+use crate::cli::constraints::ConstraintArgs;
 use crate::cli::driver::DriverArgs;
 use crate::cli::place::PlaceArgs;
 use crate::cli::{A_YEAR_S, command_line};
@@ -68,9 +71,21 @@ pub(super) struct CommonArgs {
 
     #[command(flatten)]
     pub(super) driver: DriverArgs,
+
+    #[command(flatten)]
+    pub(super) constraints: ConstraintArgs,
 }
 
 impl CommonArgs {
+    /// Measures under the constraints.
+    pub(super) fn execute(
+        &self,
+        options: &LatencyOptions,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, RunError> {
+        self.constraints.wanted().held(|| bench::latency::execute(options, observer))
+    }
+
     /// The options of a test, which has these for the rest.
     pub(super) fn applied(&self, usual: LatencyOptions) -> Result<LatencyOptions, String> {
         Ok(LatencyOptions {

@@ -3,6 +3,7 @@
 
 use bench::latency::LatencyOptions;
 use bench::plan::{Device, Flavour};
+use bench::run::Observer;
 use clap::Parser;
 use record::Run;
 use record::render::latency::{Options, roles};
@@ -67,7 +68,7 @@ pub(super) fn run(args: &PingArgs) -> CommandResult {
     measure(
         options.check().map(|()| options),
         args.common.record.as_deref(),
-        bench::latency::execute,
+        |options: &LatencyOptions, observer: &mut dyn Observer| args.common.execute(options, observer),
         print,
         |run| {
             verdict::remark(run);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::super::A_YEAR_S;
 use super::super::choice;
+use super::super::constraints::ConstraintArgs;
 use super::super::driver::DriverArgs;
 use super::super::place::PlaceArgs;
 use bench::placing::{Sides, enter_cpus};
@@ -148,6 +149,9 @@ pub(super) struct Own {
 
     #[command(flatten)]
     driver: DriverArgs,
+
+    #[command(flatten)]
+    pub(super) constraints: ConstraintArgs,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
     #[arg(help_heading = "Output", long, value_name = "FILE")]

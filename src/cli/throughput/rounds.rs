@@ -4,9 +4,11 @@
 use std::path::PathBuf;
 
 use bench::plan::{Device, Fault, MinTime, Plan, fresh_seed};
+use bench::run::Observer;
 use clap::Args;
 use record::Run;
 
+use super::super::constraints::ConstraintArgs;
 use super::super::driver::DriverArgs;
 use super::super::measure::{completeness, measure};
 use super::super::show::Form;
@@ -17,6 +19,9 @@ use super::crowd;
 pub(in crate::cli) struct RoundsArgs {
     #[command(flatten)]
     driver: DriverArgs,
+
+    #[command(flatten)]
+    constraints: ConstraintArgs,
 
     /// Duration of a round of each case in seconds
     #[arg(long, value_name = "S", default_value = "0.05", allow_negative_numbers = true, value_parser = crowd::seconds)]
@@ -76,7 +81,10 @@ impl RoundsArgs {
         is_missed: impl FnOnce(&Run) -> bool,
     ) -> CommandResult {
         let print = |run: &Run| self.format.of(run);
-        measure(plan, self.record.as_deref(), bench::run::execute, print, |run| {
+        let held = self.constraints.wanted();
+        let execute =
+            |plan: &Plan, observer: &mut dyn Observer| held.held(|| bench::run::execute(plan, observer));
+        measure(plan, self.record.as_deref(), execute, print, |run| {
             let is_whole = completeness(run) == exit::FINE && run.complete && !run.any_failed();
             if is_whole && !is_missed(run) { exit::FINE } else { exit::FAILED }
         })

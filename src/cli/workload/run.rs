@@ -4,9 +4,11 @@
 use std::path::PathBuf;
 
 use bench::replay::WorkloadOptions;
+use bench::run::Observer;
 use clap::Args;
 use record::Run;
 
+use crate::cli::constraints::ConstraintArgs;
 use crate::cli::driver::DriverArgs;
 use crate::cli::experiment::ExperimentArgs;
 use crate::cli::input;
@@ -49,6 +51,9 @@ pub(crate) struct RunArgs {
     patience: u64,
 
     #[command(flatten)]
+    constraints: ConstraintArgs,
+
+    #[command(flatten)]
     common: ExperimentArgs,
 }
 
@@ -75,7 +80,11 @@ impl RunArgs {
 
 /// Runs it.
 pub(super) fn run(args: &RunArgs) -> CommandResult {
-    args.common.measure(args.options(), bench::replay::execute, status)
+    let held = args.constraints.wanted();
+    let execute = |options: &WorkloadOptions, observer: &mut dyn Observer| {
+        held.held(|| bench::replay::execute(options, observer))
+    };
+    args.common.measure(args.options(), execute, status)
 }
 
 fn status(run: &Run) -> u8 {

@@ -1,6 +1,6 @@
 //! Scenarios and a replay on a kernel's driver.
 
-use crate::support::{Folder, binderperf, read};
+use crate::support::{Folder, binderperf, read, wait_until};
 use record::Outcome;
 
 #[test]
@@ -47,4 +47,68 @@ fn a_load_is_carried_out_on_a_kernels_driver() {
         let Outcome::Measured(measured) = &case.repetitions[0].outcome else { panic!("{case:?}") };
         assert_eq!(measured.iterations, 12, "{name}");
     }
+}
+
+#[test]
+#[ignore = "for the guest of `session`"]
+fn little_memory_takes_the_drivers_buffers_and_enough_does_not() {
+    let folder = Folder::new("guest-memory");
+    let (load, record) = (folder.path("load.txt"), folder.path("r.json"));
+    let text = "binderperf workload 1\nprocess s pool 3\nprocess c copies 6\nthread c times 40\n  call s 4>900000\n  call s 4>4\n  sleep 20ms\n";
+    std::fs::write(&load, text).expect("written");
+    let within = |bytes: u64| {
+        let limit = bytes.to_string();
+        let words = ["workload", "run", &load, "--driver", "kernel", "--memory", &limit, "--record", &record];
+        binderperf(&words).ended(0).printed("Memory of at most ");
+        read(&record).constraints.and_then(|held| held.memory).expect("it was limited")
+    };
+    let enough = within(1 << 30);
+    assert_eq!((enough.buffer_pages_reclaimed, enough.buffer_pages_refaulted, enough.killed), (0, 0, 0));
+    assert!(enough.buffers_peak_bytes > 3 << 20, "{enough:?}");
+    let charged = enough.peak_bytes.expect("a kernel that says so");
+    let little = within(charged + enough.buffers_peak_bytes / 2);
+    assert!(little.buffer_pages_reclaimed > 100 && little.buffer_pages_refaulted > 100, "{little:?}");
+    assert!(little.buffer_pages_refaulted <= little.buffer_pages_reclaimed, "{little:?}");
+    let left = std::fs::read_dir("/sys/fs/cgroup").expect("mounted").flatten();
+    let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with("binderperf-")).count();
+    assert_eq!(left, 0, "a group is gone after its test");
+}
+
+#[test]
+#[ignore = "for the guest of `session`"]
+fn a_load_without_memory_ends_with_its_reason() {
+    let folder = Folder::new("guest-no-memory");
+    let (load, record) = (folder.path("load.txt"), folder.path("r.json"));
+    let text = "binderperf workload 1\nprocess s\nprocess c copies 40\nthread c times 3\n  call s 64>64\n";
+    std::fs::write(&load, text).expect("written");
+    let words = ["workload", "run", &load, "--driver", "kernel", "--memory", "12M", "--record", &record];
+    binderperf(&words).ended(1).printed("INCOMPLETE: ");
+    let held = read(&record).constraints.and_then(|held| held.memory).expect("it was limited");
+    assert!(held.killed > 0, "{held:?}");
+}
+
+#[test]
+#[ignore = "for the guest of `session`"]
+fn utilization_is_clamped_and_recorded() {
+    let folder = Folder::new("guest-uclamp");
+    let record = folder.path("r.json");
+    let words =
+        ["throughput", "binder", "--benchmark_filter=/4$", "--benchmark_min_time=5x", "--controls", "none"];
+    let held = ["--driver", "kernel", "--uclamp", "0:256", "--record", &record];
+    binderperf(&[&words[..], &held].concat()).ended(0);
+    let run = read(&record);
+    assert_eq!(run.constraints.and_then(|held| held.utilization), Some([0, 256]));
+}
+
+#[test]
+#[ignore = "for the guest of `session`"]
+fn sched_ext_schedules_a_test_and_nothing_after_it() {
+    let folder = Folder::new("guest-sched-ext");
+    let record = folder.path("r.json");
+    let state = || std::fs::read_to_string("/sys/kernel/sched_ext/state").expect("the kernel has it");
+    let words =
+        ["throughput", "binder", "--benchmark_filter=/4$", "--benchmark_min_time=5x", "--controls", "none"];
+    binderperf(&[&words[..], &["--driver", "kernel", "--sched-ext", "--record", &record]].concat()).ended(0);
+    assert!(read(&record).constraints.is_some_and(|held| held.sched_ext));
+    wait_until("the usual scheduler is back", || state().trim() == "disabled");
 }

@@ -22,7 +22,7 @@ pub struct Difference {
 /// A fact of a run: its name, the severity of a difference, and its value.
 type Fact = (&'static str, Severity, fn(&Run) -> String);
 
-const FACTS: [Fact; 28] = [
+const FACTS: [Fact; 29] = [
     ("driver", Severity::Info, |run| {
         let none = if run.imported.is_some() { "" } else { "none" };
         run.driver.as_ref().map_or(none, |driver| driver.kind.name()).to_owned()
@@ -69,6 +69,9 @@ const FACTS: [Fact; 28] = [
     ("least time of a case", Severity::Info, |run| run.plan.min_time.clone()),
     ("repetitions", Severity::Info, |run| run.plan.repetitions.to_string()),
     ("placement", Severity::Warning, |run| run.plan.placement.clone()),
+    ("constraints", Severity::Warning, |run| {
+        run.constraints.as_ref().map_or_else(unknown, crate::Constraints::words)
+    }),
     ("device", Severity::Info, |run| run.plan.device.clone()),
     ("iterations", Severity::Info, |run| number(run.latency().map(|test| test.iterations))),
     ("flight recorder", Severity::Warning, |run| {

@@ -12,7 +12,7 @@ use super::table::{Row, Table, cells};
 use crate::experiments::{background, inversion, overload};
 use crate::number::human;
 use crate::ratio::Controls;
-use crate::schema::{Case, CaseKind, ClockUnit, Measured, Repetition, Run};
+use crate::schema::{Case, CaseKind, ClockUnit, LimitedMemory, Measured, Repetition, Run};
 use std::collections::BTreeMap;
 
 const HEADS: [&str; 13] = [
@@ -63,6 +63,7 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     if !controls_only {
         notes.extend(troubled_controls(run));
     }
+    notes.extend(run.constraints.iter().filter_map(|held| held.memory.as_ref()).map(LimitedMemory::line));
     notes.extend(findings(run));
     notes.extend(run.ended_early().map(|reason| format!("INCOMPLETE: {reason}")));
     for part in [notes.join("\n").as_str(), what_next.trim_end()] {
@@ -106,6 +107,7 @@ fn head(run: &Run) -> String {
     if !["", "default"].contains(&run.plan.placement.as_str()) {
         lines.push(format!("Placed  {}", placed(&run.plan.placement)));
     }
+    lines.extend(run.constraints.as_ref().map(|constraints| format!("Held    {}", constraints.words())));
     lines.extend(warnings(run));
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
 }
