@@ -102,6 +102,10 @@ struct Ready {
     driver: Option<PathBuf>,
     /// The preemption model with which it is booted, if not with its own.
     model: Option<&'static str>,
+    /// Another word of the kernel's command line.
+    append: Option<&'static str>,
+    /// A further flag of its tests.
+    flag: Option<&'static str>,
 }
 
 /// Name and kernel; without a name the kernel's own words, of a path its last part.
@@ -219,8 +223,10 @@ impl MatrixArgs {
     fn options(&self, ready: Vec<Ready>) -> Result<MatrixOptions, String> {
         let side = |ready: Ready| {
             let model = ready.model.map(|model| format!("append=preempt={model}"));
-            let flags: Vec<String> = self.vm.iter().cloned().chain(model).collect();
-            (ready.name, Side::of_kernel(&ready.kernel, ready.driver.as_deref(), &flags))
+            let append = ready.append.map(|word| format!("append={word}"));
+            let flags: Vec<String> = self.vm.iter().cloned().chain(model).chain(append).collect();
+            let side = Side::of_kernel(&ready.kernel, ready.driver.as_deref(), &flags);
+            (ready.name, ready.flag.iter().fold(side, |side, flag| side.with_flag(flag)))
         };
         let kernels = ready.into_iter().map(side).collect();
         let preset = self.preset.map(Preset::tests).unwrap_or_default();
@@ -242,7 +248,14 @@ impl MatrixArgs {
 
 /// A kernel of this source, which is built where it must be; without a name.
 fn ready(source: Source) -> Result<Ready, BuildError> {
-    let plain = |kernel: String| Ready { name: String::new(), kernel, driver: None, model: None };
+    let plain = |kernel: String| Ready {
+        name: String::new(),
+        kernel,
+        driver: None,
+        model: None,
+        append: None,
+        flag: None,
+    };
     match source {
         Source::Given(word) => match OnDriver::parse(&word) {
             Some(on) => {
@@ -252,7 +265,10 @@ fn ready(source: Source) -> Result<Ready, BuildError> {
             None => Ok(plain(word)),
         },
         Source::Preempted(word, model) => Ok(Ready { model: Some(model), ..plain(word) }),
-        Source::Built(wanted) => Ok(plain(format!("built:{}", kernels::built(&wanted)?.name))),
+        Source::Flagged(word, flag) => Ok(Ready { flag: Some(flag), ..plain(word) }),
+        Source::Built(wanted, append) => {
+            Ok(Ready { append, ..plain(format!("built:{}", kernels::built(&wanted)?.name)) })
+        }
     }
 }
 

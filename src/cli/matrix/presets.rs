@@ -18,7 +18,7 @@ pub(super) enum Preset {
     Drivers,
     /// Debian's 6.1, 6.12 and 7.2
     Versions,
-    /// Debian's 7.2 with each preemption model of the boot option preempt=, and its real-time build
+    /// Debian's 7.2 with each preemption model of the boot option preempt=, its real-time build, sched_ext; proxy execution
     Sched,
     /// Priorities: passed on not at all (Rust), nice (C), real-time (C with contrib/kernel/inherit-rt.patch)
     Inherit,
@@ -31,8 +31,10 @@ pub(super) enum Source {
     Given(String),
     /// A kernel as `--kernels` takes it, booted with a preemption model.
     Preempted(String, &'static str),
-    /// One that is built, unless it is in the cache.
-    Built(Box<Wanted>),
+    /// A kernel as `--kernels` takes it, whose tests have a further flag.
+    Flagged(String, &'static str),
+    /// One that is built, unless it is in the cache, and a word of its command line.
+    Built(Box<Wanted>, Option<&'static str>),
 }
 
 /// A configuration's name, and the flags of `vm build-kernel`.
@@ -57,6 +59,9 @@ const DRIVERS: [Flavour; 2] = [("C", "--driver c --tools debian"), ("Rust", "--d
 /// Values of the boot option `preempt=`; the first is what the others are compared with. A kernel knows some of them.
 const MODELS: [&str; 4] = ["full", "lazy", "voluntary", "none"];
 
+/// One kernel, booted with proxy execution and without it: they differ in nothing else.
+const PROXY: &str = "--set CONFIG_EXPERT=y --set CONFIG_SCHED_PROXY_EXEC=y";
+
 const INHERIT: [Flavour; 2] =
     [("none (Rust)", "--driver rust --tools debian"), ("nice (C)", "--driver c --tools debian")];
 
@@ -75,7 +80,7 @@ impl Preset {
         let built = |flavours: &[Flavour]| -> Vec<(String, Source)> {
             flavours
                 .iter()
-                .map(|(name, flags)| ((*name).to_owned(), Source::Built(Box::new(wanted(flags)))))
+                .map(|(name, flags)| ((*name).to_owned(), Source::Built(Box::new(wanted(flags)), None)))
                 .collect()
         };
         Ok(match self {
@@ -87,11 +92,19 @@ impl Preset {
             Self::Sched => {
                 let booted =
                     MODELS.map(|model| (model.to_owned(), Source::Preempted("7.2".to_owned(), model)));
-                booted.into_iter().chain([("rt".to_owned(), Source::Given("rt".to_owned()))]).collect()
+                let proxy =
+                    |name: &str, word| (name.to_owned(), Source::Built(Box::new(wanted(PROXY)), Some(word)));
+                let others = [
+                    ("rt".to_owned(), Source::Given("rt".to_owned())),
+                    ("sched_ext".to_owned(), Source::Flagged("7.2".to_owned(), "sched-ext")),
+                    proxy("small", "sched_proxy_exec=0"),
+                    proxy("small, proxy execution", "sched_proxy_exec=1"),
+                ];
+                booted.into_iter().chain(others).collect()
             }
             Self::Inherit => {
                 let patched = Wanted { patches: vec![patch()?], ..wanted("--driver c --tools debian") };
-                let patched = ("rt (C, patched)".to_owned(), Source::Built(Box::new(patched)));
+                let patched = ("rt (C, patched)".to_owned(), Source::Built(Box::new(patched), None));
                 built(&INHERIT).into_iter().chain([patched]).collect()
             }
         })
@@ -142,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_flavour_is_one_that_can_be_built_and_every_test_is_one() {
-        for (name, flags) in PAGE.iter().chain(&DRIVERS).chain(&INHERIT) {
+        for (name, flags) in PAGE.iter().chain(&DRIVERS).chain(&INHERIT).chain(&[("proxy", PROXY)]) {
             let wanted = wanted(flags);
             assert_eq!(wanted.source, SOURCE, "{name}");
         }

@@ -55,6 +55,14 @@ impl Side {
         }
     }
 
+    /// The side with a further flag of the test, without its dashes.
+    #[must_use]
+    pub fn with_flag(mut self, flag: &str) -> Self {
+        self.typed += &format!(",{flag}");
+        self.flags.push(format!("--{flag}"));
+        self
+    }
+
     fn take(&mut self, part: &str) -> Result<(), String> {
         let (key, value) = part.split_once('=').map_or((part, None), |(key, value)| (key, Some(value)));
         let needed =
