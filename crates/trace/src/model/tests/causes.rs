@@ -45,6 +45,55 @@ fn a_clean_call_is_driver_and_server() {
     );
 }
 
+/// As Linux 7.2 with `CONFIG_SCHED_PROXY_EXEC` prints it: a thread that is blocked on a mutex stays in its CPU's queue, and the
+/// mutex's owner runs in its place, but `sched_switch` says `D`, and `sched_waking` ends the wait.
+#[test]
+fn a_thread_that_lends_its_turn_to_a_mutexs_owner_waits_for_the_lock_and_not_for_a_cpu() {
+    let lent = |state: &str| {
+        format!(
+            "
+        100 0 10 send 1 20
+        110 0 10 waking 20 1
+        110 1 30 wakeup 20 1
+        110 0 10 switch S 0
+        110 1 30 switch R 20
+        140 1 20 recv 1
+        150 1 20 lock+ SPIN|MUTEX
+        152 1 20 lock+ MUTEX
+        155 1 20 switch {state} 30
+        175 1 30 waking 20 1
+        178 1 30 wakeup 20 1
+        185 1 30 switch S 20
+        187 1 20 lock-
+        BACK
+    "
+        )
+    };
+    check(
+        "lent to 30",
+        &lent("D"),
+        &[
+            ("driver", 10, 15),
+            ("driver", 20, 35),
+            ("lock_wait", 20, 27),
+            ("runnable_wait", 30, 10),
+            ("server_running", 20, 23),
+        ],
+    );
+    check(
+        "the same without the events of locks",
+        &lent("D").lines().filter(|line| !line.contains("lock")).collect::<Vec<_>>().join("\n"),
+        &[
+            ("driver", 10, 15),
+            ("driver", 20, 35),
+            ("runnable_wait", 30, 10),
+            ("server_running", 20, 30),
+            ("uninterruptible_sleep", 20, 20),
+        ],
+    );
+    finds(&lent("R"), "runnable_wait", 30, 30);
+}
+
 #[test]
 fn waiting_for_a_cpu_names_who_has_it() {
     check(
