@@ -153,11 +153,11 @@ pub struct Recorder {
     sending: HashMap<i32, u64>,
     /// When they left it, by thread and time of sending.
     freed: HashMap<(i32, u64), u64>,
-    /// Calls on their way to any thread of a process, which takes them only with nothing else to serve.
+    /// Calls on their way to a process, not to one of its threads. A thread that takes one is done with the oneway call before it.
     to_process: HashSet<(bool, i32)>,
     /// Oneway calls that threads serve: number and time of receipt.
     serving: HashMap<i32, (i32, u64)>,
-    /// When these were done at the latest, by thread and time of receipt, and whether right then.
+    /// When these were done, by thread and time of receipt; with `false`, at the latest.
     served: HashMap<(i32, u64), (u64, bool)>,
 }
 
@@ -214,8 +214,9 @@ impl Recorder {
         }
         let span = self.model.span().unwrap_or_default();
         let mut unfit = self.unfit;
+        let waits = self.waits();
         let mut calls = Vec::with_capacity(self.calls.len());
-        for Kept { mut call, doubtful } in self.calls {
+        for Kept { mut call, doubtful } in std::mem::take(&mut self.calls) {
             if doubtful {
                 unfit.doubtful += 1;
                 continue;
@@ -224,14 +225,7 @@ impl Recorder {
                 let free = self.freed.get(&(call.client, call.sent)).copied();
                 // A clock may go backwards.
                 call.free = free.unwrap_or(call.sent).max(call.sent);
-                let server = call.server.unwrap_or(-1);
-                let done = match self.served.get(&(server, call.received)) {
-                    Some((done, true)) => *done,
-                    // It may have slept before it took the next call.
-                    Some((done, false)) => self.threads.sleeps_after(server, call.received).min(*done),
-                    None => self.threads.sleeps_after(server, call.received),
-                };
-                call.done = done.max(call.received);
+                call.done = self.done(&call, &waits).max(call.received);
             }
             calls.push(call);
         }
@@ -239,6 +233,37 @@ impl Recorder {
         nest::nest(&mut calls);
         let (threads, shown, load, named) = (self.threads, self.shown, self.load, self.named);
         Recording { calls, threads, unfit, shown, span, load, named }
+    }
+
+    /// When the threads of the trace wait for answers, in order.
+    fn waits(&self) -> HashMap<i32, Vec<(u64, u64)>> {
+        let mut waits: HashMap<i32, Vec<(u64, u64)>> = HashMap::new();
+        for call in self.calls.iter().map(|kept| &kept.call).filter(|call| !call.oneway) {
+            waits.entry(call.client).or_default().push((call.sent, call.end));
+        }
+        for waits in waits.values_mut() {
+            waits.sort_unstable();
+            // Calls within calls: the outer one's wait goes on behind the inner one's.
+            let mut last = 0;
+            for (_, end) in waits {
+                last = last.max(*end);
+                *end = last;
+            }
+        }
+        waits
+    }
+
+    /// When the receiver of a oneway call was done; its receipt if the trace does not show it.
+    fn done(&self, call: &Call, waits: &HashMap<i32, Vec<(u64, u64)>>) -> u64 {
+        let server = call.server.unwrap_or(-1);
+        let waits = waits.get(&server).map_or(&[][..], Vec::as_slice);
+        let slept = || self.threads.sleeps_after(server, call.received, waits);
+        match self.served.get(&(server, call.received)) {
+            Some((done, true)) => *done,
+            // It may have slept before it took the next call.
+            Some((done, false)) if self.shown.switches => slept().map_or(*done, |slept| slept.min(*done)),
+            _ => slept().unwrap_or(call.received),
+        }
     }
 
     /// Takes from an event all but its call.
@@ -333,7 +358,9 @@ impl Recorder {
     }
 
     fn keep(&mut self, call: &Transaction) {
-        let descriptors = self.carried.remove(&(call.flavour == Flavour::Embedded, call.debug_id));
+        let numbered = (call.flavour == Flavour::Embedded, call.debug_id);
+        let descriptors = self.carried.remove(&numbered);
+        self.to_process.remove(&numbered);
         if let (true, Some(server)) = (call.outcome == Outcome::Delivered, call.server) {
             self.serving.insert(server.tid, (call.debug_id, call.end));
         }

@@ -317,33 +317,55 @@ fn a_oneway_call_has_the_time_until_its_buffer_is_given_back_and_what_was_called
     );
 }
 
-#[test]
-fn a_oneway_call_ends_where_its_thread_takes_the_next_one() {
-    let mut stage = Stage::default();
-    // A thread serves three calls without a sleep between them, and one more behind a sleep, in a trace that does not show when buffers are
-    // given back.
-    let begin = 1_000_000;
+/// A thread serves four oneway calls; returns what it does for each. The trace does not show when buffers are given back.
+fn four_oneway_calls(sleeps: bool) -> Vec<Vec<Step>> {
+    let (mut stage, begin, thread) = (Stage::default(), 1_000_000, SERVER + 100);
+    let mut driver =
+        |ts: u64, tid: i32, binder| stage.event(begin + ts, tid, Kind::Binder(Default::default(), binder));
     for call in 0..4 {
         let sent = Sent { debug_id: 70 + call, to_proc: SERVER, code: 1, flags: 1, ..Sent::default() };
-        let ts = begin + call as u64 * 1_000;
-        stage.event(ts, APP, Kind::Binder(Default::default(), Binder::Transaction(sent)));
-        let taken = begin + 10_000 + call as u64 * 40_000;
-        stage.event(
-            taken,
-            SERVER + 100,
-            Kind::Binder(Default::default(), Binder::Received { debug_id: 70 + call }),
-        );
+        driver(call as u64 * 1_000, APP, Binder::Transaction(sent));
+        driver(10_000 + call as u64 * 40_000, thread, Binder::Received { debug_id: 70 + call });
     }
-    stage.wakes(begin + 5_000, SERVER + 100, false);
-    stage.sleeps(begin + 120_000, SERVER + 100);
-    stage.wakes(begin + 125_000, SERVER + 100, false);
-    stage.sleeps(begin + 150_000, SERVER + 100);
+    // A call for this very thread is part of the one that it serves.
+    let back = Sent { debug_id: 90, to_proc: SERVER, to_thread: thread, code: 1, ..Sent::default() };
+    driver(20_000, OTHER + 100, Binder::Transaction(back));
+    driver(21_000, thread, Binder::Received { debug_id: 90 });
+    stage.wakes(begin + 5_000, thread, false);
+    if sleeps {
+        stage.sleeps(begin + 120_000, thread);
+        stage.wakes(begin + 125_000, thread, false);
+        stage.sleeps(begin + 150_000, thread);
+    }
     let workload = described(&stage.recording());
-    let work: Vec<_> = calls(&workload.threads[0].steps).into_iter().map(|call| &call.served[..]).collect();
-    let [[Step::Work(40_000)], [Step::Work(40_000)], [Step::Work(30_000)], [Step::Work(20_000)]] = work[..]
-    else {
-        panic!("{}", print(&workload));
-    };
+    calls(&workload.threads[0].steps)
+        .into_iter()
+        .flat_map(|call| std::iter::repeat_n(call.served.clone(), call.times as usize))
+        .collect()
+}
+
+#[test]
+fn a_oneway_call_ends_where_its_thread_takes_the_next_one_or_sleeps() {
+    let work = |ns| vec![Step::Work(ns)];
+    assert_eq!(four_oneway_calls(true), [work(40_000), work(40_000), work(30_000), work(20_000)]);
+    // The end of the last one is not shown.
+    assert_eq!(four_oneway_calls(false), [work(40_000), work(40_000), work(40_000), vec![]]);
+}
+
+#[test]
+fn a_oneway_call_does_not_end_where_its_thread_waits_for_an_answer() {
+    let mut stage = Stage::default();
+    let inner = (Pause { work: 30_000, sleep: 0 }, Tree::leaf(OTHER, 8, 4, 10_000));
+    let after = Pause { work: 20_000, sleep: 0 };
+    let tree = Tree { oneway: true, inner: vec![inner], after, ..Tree::leaf(SERVER, 64, 0, 0) };
+    stage.call(1_000_000, APP, &tree, 0);
+    stage.events.retain(|event| !matches!(event.kind, Kind::Binder(_, Binder::BufferRelease(_))));
+    let workload = described(&stage.recording());
+    let oneway = calls(&workload.threads[0].steps)[0];
+    assert!(
+        matches!(oneway.served[..], [Step::Work(30_000), Step::Call(_), Step::Work(20_800)]),
+        "{oneway:?}"
+    );
 }
 
 #[test]

@@ -175,12 +175,17 @@ impl Threads {
         })
     }
 
-    /// When a thread sleeps for the first time from this time on; this time if the trace does not show it.
-    pub(super) fn sleeps_after(&self, tid: i32, from: u64) -> u64 {
+    /// When a thread sleeps for the first time from this time on, other than in one of these waits, which are in order; `None` if the trace
+    /// does not show it.
+    pub(super) fn sleeps_after(&self, tid: i32, from: u64, waits: &[(u64, u64)]) -> Option<u64> {
         let steps = self.of.get(&tid).map_or(&[][..], |thread| &thread.steps);
         let after = steps.partition_point(|(ts, _)| *ts < from);
+        let waits_at = |ts: u64| {
+            let begun = waits.partition_point(|(begin, _)| *begin <= ts);
+            waits[..begun].last().is_some_and(|(_, end)| ts < *end)
+        };
         let mut steps = steps[after..].iter();
-        steps.find(|(_, step)| *step == Step::Sleeps).map_or(from, |(ts, _)| *ts)
+        steps.find(|(ts, step)| *step == Step::Sleeps && !waits_at(*ts)).map(|(ts, _)| *ts)
     }
 }
 
