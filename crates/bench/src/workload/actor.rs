@@ -38,7 +38,7 @@ pub(super) struct Own {
     ready: Vec<(usize, Parcel)>,
     /// Requests that were sent, to be dropped outside of the samples.
     used: Vec<Parcel>,
-    /// Its CPU time in ns behind its last step, of a replay.
+    /// CPU time of the thread behind its last step, in ns; 0 where nobody asks for the times of calls.
     since: u64,
     /// Whether samples are taken of its steps.
     measures: bool,
@@ -158,14 +158,10 @@ pub(super) fn step_of_thread<C: Connection>(
 ) -> Result<(), CallError> {
     match step {
         Step::Work(ns) => own.since = place.work(own.since, *ns),
-        Step::Sleep(ns) => {
-            std::thread::sleep(Duration::from_nanos(*ns));
-            own.since = place.cpu_ns();
-        }
+        Step::Sleep(ns) => std::thread::sleep(Duration::from_nanos(*ns)),
         Step::At(ns) => {
             let at = place.identity.board.begin_ns().saturating_add(*ns);
             std::thread::sleep(Duration::from_nanos(at.saturating_sub(monotonic_ns())));
-            own.since = place.cpu_ns();
         }
         Step::Fetch { from, count } => fetch(place, own, *from, *count)?,
         Step::Link => link(place, own)?,
@@ -184,6 +180,9 @@ pub(super) fn step_of_thread<C: Connection>(
         Step::List => drop(place.services()?.list().map_err(refused)?),
         // The reader lets no others through in a thread's steps.
         _ => {}
+    }
+    if !matches!(step, Step::Work(_)) {
+        own.since = place.cpu_ns();
     }
     place.identity.board.count(place.identity.process, Counter::Steps);
     Ok(())
