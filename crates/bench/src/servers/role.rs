@@ -116,10 +116,12 @@ impl Service {
     ) -> Result<(), CallError> {
         let ready = || tell_ready("");
         match self {
+            Self::Manager if sabotage.is_planned() => {
+                let manager = SlowManager { services: ServiceManager::new(), sabotage: Mutex::new(sabotage) };
+                endpoint::manage(context, dialect, explain, ready, &Arc::new(manager))
+            }
             Self::Manager => {
-                let sabotage = sabotage.is_planned().then(|| Mutex::new(sabotage));
-                let manager = Arc::new(Manager { services: ServiceManager::new(), sabotage });
-                endpoint::manage(context, dialect, explain, ready, &manager)
+                endpoint::manage(context, dialect, explain, ready, &Arc::new(ServiceManager::new()))
             }
             Self::Echo { name } => {
                 let place = Rendezvous { context, dialect, name };
@@ -136,22 +138,19 @@ impl Service {
     }
 }
 
-/// The service manager of binder.
-struct Manager {
+/// The service manager of binder with a fault, in tests of this tool.
+struct SlowManager {
     services: ServiceManager,
-    /// `None` except in tests of this tool.
-    sabotage: Option<Mutex<Sabotage>>,
+    sabotage: Mutex<Sabotage>,
 }
 
-impl Object for Manager {
+impl Object for SlowManager {
     fn descriptor(&self) -> &str {
         self.services.descriptor()
     }
 
     fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
-        if let Some(sabotage) = &self.sabotage {
-            sabotage.lock().unwrap_or_else(PoisonError::into_inner).apply(&mut []);
-        }
+        self.sabotage.lock().unwrap_or_else(PoisonError::into_inner).apply(&mut []);
         self.services.on_transact(call, reply)
     }
 }
