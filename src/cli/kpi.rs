@@ -21,7 +21,7 @@ const SEVERAL: u32 = 4;
 /// Measure what Android publishes of each kernel release: RPC binder, addInts and hwbinder, in one short table
 ///
 /// Each figure is the median of the rounds' medians, with its interval and its ratios to the controls of the same run.
-/// `vm --icount` counts instructions, of 200 round trips a round; `ab`, `matrix`, `compare` and `history` take it as any test.
+/// `vm --icount` counts the instructions of 200 round trips a round; `ab`, `matrix`, `compare` and `history` take it as any test.
 #[derive(Debug, Args)]
 pub(crate) struct KpiArgs {
     /// Payloads of RPC binder and hwbinder in bytes; addInts has 8

@@ -15,6 +15,9 @@ use super::super::show::Form;
 use super::super::{A_YEAR_S, CommandResult, command_line, exit};
 use super::crowd;
 
+/// Duration of a round of each case, in seconds.
+const DURATION_S: f64 = 0.05;
+
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RoundsArgs {
     #[command(flatten)]
@@ -23,11 +26,11 @@ pub(in crate::cli) struct RoundsArgs {
     #[command(flatten)]
     constraints: ConstraintArgs,
 
-    /// Duration of a round of each case in seconds
-    #[arg(long, value_name = "S", default_value = "0.05", allow_negative_numbers = true, value_parser = crowd::seconds)]
-    duration: f64,
+    /// Duration of a round of each case in seconds [default: 0.05]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = crowd::seconds)]
+    duration: Option<f64>,
 
-    /// Round trips of each case in a round, of each thread, instead of a duration
+    /// Round trips of each case in a round instead of a duration (of each thread, where there are several)
     #[arg(short = 'i', long, value_name = "N", conflicts_with = "duration", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     iterations: Option<u64>,
@@ -61,10 +64,10 @@ impl RoundsArgs {
         }
         Ok(Plan {
             test: test.to_owned(),
-            min_time: self
-                .iterations
-                .or(counted)
-                .map_or(MinTime::Seconds(self.duration), MinTime::Iterations),
+            min_time: match (self.iterations, self.duration, counted) {
+                (Some(iterations), ..) | (None, None, Some(iterations)) => MinTime::Iterations(iterations),
+                (None, duration, _) => MinTime::Seconds(duration.unwrap_or(DURATION_S)),
+            },
             interleaving_seed: Some(self.seed.unwrap_or_else(fresh_seed)),
             wanted: self.driver.wanted()?,
             faults: self.fault.clone(),
