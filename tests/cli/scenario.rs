@@ -39,7 +39,7 @@ fn every_measurement_of_every_scenario_has_a_result() {
     assert_eq!(run.plan.test, "scenario all");
 }
 
-/// Measures cases of a scenario of which one has slow receivers; returns the fastest sample of each in ns, that one's first.
+/// Measures cases of a scenario of which one has slow receivers; returns the fastest sample of each in ns, the slowed one's first.
 fn with_slow(name: &str, slow: &str, others: &[&str], times: &str) -> Vec<u64> {
     let folder = Folder::new("scenario-slow");
     let record = folder.path("r.json");
@@ -52,7 +52,7 @@ fn with_slow(name: &str, slow: &str, others: &[&str], times: &str) -> Vec<u64> {
     [&[slow][..], others].concat().iter().map(least).collect()
 }
 
-/// The figure of the slowed case is at least the time of the fault, and more than those of other cases. The receiver of `register` is
+/// The figure of the slowed case is at least the time of the fault, and those of other cases are below it by half of that time. The receiver of `register` is
 /// the service manager, which serves all cases.
 #[test]
 fn a_slow_receiver_moves_the_figure_of_its_case_only() {
@@ -67,12 +67,15 @@ fn a_slow_receiver_moves_the_figure_of_its_case_only() {
         ("pool", "pool_nested", &["pool_busy/0"]),
         ("register", "register_get/10", &["register_add/10", "register_list/10", "register_notify/1"]),
         ("sizes", "sizes/16", &["sizes/1"]),
-        ("cold", "cold_idle/1", &["cold_open"]),
+        ("cold", "cold_idle/1", &["cold_idle/10"]),
         ("rust-rfc", "rust-rfc_pairs/1", &["rust-rfc_bytes/64"]),
     ] {
         let least = with_slow(name, slow, others, "--benchmark_min_time=100x");
         assert!(least[0] >= FAULT_NS, "{slow}: {least:?} ns");
-        assert!(least[1..].iter().all(|other| *other < least[0]), "{slow} and {others:?}: {least:?} ns");
+        assert!(
+            least[1..].iter().all(|other| other + FAULT_NS / 2 < least[0]),
+            "{slow} and {others:?}: {least:?} ns"
+        );
     }
     // The start of applications takes longer than the fault anyway, so it is held against one with fast receivers.
     let slow = with_slow("all", "app-start", &["sizes/1"], "--benchmark_min_time=2x");
