@@ -75,7 +75,9 @@ impl Reader<'_> {
         }
         match self.source {
             Source::Parcel(parcel) => match parcel.held(at as u64) {
-                Some(Held::Binder(binder)) => Ok(Some(binder.clone())),
+                Some(Held::Binder(binder)) if [object::BINDER, object::HANDLE].contains(&flat.kind) => {
+                    Ok(Some(binder.clone()))
+                }
                 _ => Err(StatusCode::BAD_TYPE),
             },
             Source::Received(received) => Binder::delivered(received.runtime, &flat).map(Some),
