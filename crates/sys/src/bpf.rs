@@ -17,7 +17,8 @@ const STRUCT_OPS: u32 = 44;
 /// `BPF_F_LINK`: it takes effect by a link, and as long as that exists.
 const BY_LINK: u32 = 1 << 13;
 
-/// Description of the one type `int`, as the kernel wants some description of every map's maker: a header, the type, its name.
+/// Description of the one type `int`, which nothing uses: a map with a type of the kernel's must also name types of its maker.
+/// A header, the type, its name.
 const TYPES: &[u8; 45] =
     &description([0x0001_eb9f, 24, 0, 16, 16, 5, /* the type */ 1, 1 << 24, 4, 32], *b"\0int\0");
 
@@ -34,17 +35,24 @@ const fn description(words: [u32; 10], names: [u8; 5]) -> [u8; 45] {
 /// One command's part of `union bpf_attr`; the kernel takes what is missing at its end as 0.
 type Words<const N: usize> = [u32; N];
 
-/// Calls the kernel. Addresses among the words must be those of memory that is live and as large as the command says.
-fn command<const N: usize>(number: libc::c_int, words: &Words<N>) -> io::Result<libc::c_int> {
-    // SAFETY: the kernel reads the given size of `words`, which is live. Addresses in it are made by `register` alone, of
-    // slices that outlive the call and are as long as the command says.
+/// Calls the kernel.
+///
+/// # Safety
+/// Each address among the words must be that of memory that lives through the call and is as long as the command reads: the length among
+/// the words (`TYPES_LOAD`), the sizes of the map's key and value (`MAP_UPDATE`).
+unsafe fn command<const N: usize>(number: libc::c_int, words: &Words<N>) -> io::Result<libc::c_int> {
+    // SAFETY: the kernel reads the given size of `words`, which is live; the caller answers for the addresses in it.
     let result = unsafe { libc::syscall(libc::SYS_bpf, number, words.as_ptr(), size_of::<Words<N>>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
 }
 
 /// A command that makes a descriptor.
-fn making<const N: usize>(number: libc::c_int, words: &Words<N>) -> io::Result<OwnedFd> {
-    let made = command(number, words)?;
+///
+/// # Safety
+/// That of [`command`]; and the command must be one that makes a descriptor.
+unsafe fn making<const N: usize>(number: libc::c_int, words: &Words<N>) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's.
+    let made = unsafe { command(number, words) }?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
@@ -61,25 +69,32 @@ pub fn register(value_type: u32, value: &[u8]) -> io::Result<OwnedFd> {
         [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
     };
     let [low, high] = halves(TYPES);
-    let types = making(TYPES_LOAD, &[low, high, 0, 0, TYPES.len() as u32, 0])?;
+    // SAFETY: the address is that of `TYPES`, with its length; the command makes a descriptor.
+    let types = unsafe { making(TYPES_LOAD, &[low, high, 0, 0, TYPES.len() as u32, 0]) }?;
     let size = u32::try_from(value.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut map: Words<16> = [0; 16];
     [map[0], map[1], map[2], map[3], map[4]] = [STRUCT_OPS_MAP, 4, size, 1, BY_LINK];
     [map[12], map[15]] = [types.as_raw_fd().cast_unsigned(), value_type];
-    let map = making(MAP_CREATE, &map)?;
+    // SAFETY: no address is among the words; the command makes a descriptor.
+    let map = unsafe { making(MAP_CREATE, &map) }?;
     let number = map.as_raw_fd().cast_unsigned();
     let key = 0_u32.to_ne_bytes();
     let ([key_a, key_b], [value_a, value_b]) = (halves(&key), halves(value));
     // The command is one structure with a gap behind the first word.
-    command(MAP_UPDATE, &[number, 0, key_a, key_b, value_a, value_b, 0, 0])?;
-    making(LINK_CREATE, &[number, 0, STRUCT_OPS, 0])
+    // SAFETY: the addresses are those of `key` and `value`, which live on and have the sizes that the map was made with.
+    unsafe { command(MAP_UPDATE, &[number, 0, key_a, key_b, value_a, value_b, 0, 0]) }?;
+    // SAFETY: no address is among the words; the command makes a descriptor.
+    unsafe { making(LINK_CREATE, &[number, 0, STRUCT_OPS, 0]) }
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn a_type_that_is_none_is_refused() {
-        // Without rights by EPERM, without such a map by EINVAL, without BPF by ENOSYS.
-        assert!(super::register(u32::MAX, &[0; 64]).is_err());
+        let refused = super::register(u32::MAX, &[0; 64]).expect_err("no such type");
+        // Without rights, without such a type or map, without BPF.
+        let expected =
+            [libc::EPERM, libc::EACCES, libc::EINVAL, libc::ENOENT, libc::EOPNOTSUPP, libc::ENOSYS];
+        assert!(refused.raw_os_error().is_some_and(|number| expected.contains(&number)), "{refused}");
     }
 }
