@@ -66,7 +66,7 @@ pub struct Run {
     /// Frequencies, temperatures, battery and placement of the run; `None` if nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Conditions>,
-    /// What the test was put under on purpose; `None` for nothing.
+    /// Constraints that the test was put under; `None` for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Constraints>,
     /// The Binder driver; `None` if only controls ran or none could be opened.

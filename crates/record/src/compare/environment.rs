@@ -70,7 +70,7 @@ const FACTS: [Fact; 29] = [
     ("repetitions", Severity::Info, |run| run.plan.repetitions.to_string()),
     ("placement", Severity::Warning, |run| run.plan.placement.clone()),
     ("constraints", Severity::Warning, |run| {
-        run.constraints.as_ref().map_or_else(unknown, crate::Constraints::words)
+        run.constraints.as_ref().map_or_else(|| "none".to_owned(), crate::Constraints::words)
     }),
     ("device", Severity::Info, |run| run.plan.device.clone()),
     ("iterations", Severity::Info, |run| number(run.latency().map(|test| test.iterations))),

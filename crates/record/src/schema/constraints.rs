@@ -38,12 +38,12 @@ pub struct LimitedMemory {
     /// Largest memory that was charged to the processes; `None`: the kernel does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
-    /// Pages charged to the processes that the kernel reclaimed.
-    #[serde(default)]
-    pub pages_reclaimed: u64,
+    /// Pages charged to the processes that the kernel reclaimed; `None`, here and below: the kernel does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_reclaimed: Option<u64>,
     /// Reclaimed pages that were charged to the processes and soon faulted in again.
-    #[serde(default)]
-    pub pages_refaulted: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_refaulted: Option<u64>,
     /// Largest memory of the kernel driver's buffers, which is charged to nobody.
     #[serde(default)]
     pub buffers_peak_bytes: u64,
@@ -54,25 +54,27 @@ pub struct LimitedMemory {
     #[serde(default)]
     pub buffer_pages_refaulted: u64,
     /// Processes that the kernel killed for want of memory.
-    #[serde(default)]
-    pub killed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub killed: Option<u64>,
 }
 
 impl LimitedMemory {
     /// The effects in one line.
     #[must_use]
     pub fn line(&self) -> String {
-        let charged = self.peak_bytes.map_or("unknown".to_owned(), |peak| bytes(peak.next_multiple_of(1024)));
+        let known = |number: Option<u64>| number.map_or("unknown".to_owned(), |number| number.to_string());
+        let whole = |peak: u64| bytes(peak.checked_next_multiple_of(1024).unwrap_or(peak));
+        let charged = self.peak_bytes.map_or("unknown".to_owned(), whole);
         format!(
             "Memory of at most {}: charged up to {charged}, {} pages reclaimed, {} faulted in again; the driver's buffers up to \
              {}, {} pages reclaimed, {} faulted in again; processes killed: {}",
             bytes(self.limit_bytes),
-            self.pages_reclaimed,
-            self.pages_refaulted,
+            known(self.pages_reclaimed),
+            known(self.pages_refaulted),
             bytes(self.buffers_peak_bytes),
             self.buffer_pages_reclaimed,
             self.buffer_pages_refaulted,
-            self.killed
+            known(self.killed)
         )
     }
 }
@@ -87,17 +89,22 @@ mod tests {
         let memory = LimitedMemory {
             limit_bytes: 16 << 20,
             peak_bytes: Some((9 << 20) + 1),
+            pages_reclaimed: Some(0),
             buffers_peak_bytes: 3 << 20,
             buffer_pages_reclaimed: 500,
             buffer_pages_refaulted: 400,
             ..LimitedMemory::default()
         };
         let line = memory.line();
-        for want in
-            ["at most 16 MiB", "up to 9217 KiB, 0 pages", "up to 3 MiB, 500 pages reclaimed, 400 faulted"]
-        {
+        for want in [
+            "at most 16 MiB",
+            "up to 9217 KiB, 0 pages reclaimed, unknown faulted",
+            "up to 3 MiB, 500 pages reclaimed, 400 faulted",
+        ] {
             assert!(line.contains(want), "{line}");
         }
+        let hostile = LimitedMemory { peak_bytes: Some(u64::MAX), ..memory.clone() };
+        assert!(hostile.line().contains("charged up to "));
         let both = Constraints { memory: Some(memory), utilization: Some([0, 512]), sched_ext: true };
         assert_eq!(both.words(), "memory 16 MiB, utilization 0 to 512 of 1024, sched_ext");
     }
