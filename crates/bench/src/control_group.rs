@@ -4,7 +4,7 @@
 //! if its parent has `+CONTROLLER` in `cgroup.subtree_control`.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ftrace::process::Process;
@@ -56,6 +56,10 @@ fn hierarchy(mounts: &str, own: &str, controller: &str) -> Option<Hierarchy> {
     let found = |root: String, own: String, is_v2| {
         let root = PathBuf::from(root);
         let below = own.trim_start_matches('/');
+        // A group outside of the namespace of control groups is not below the mount.
+        if below.split('/').any(|part| part == "..") {
+            return None;
+        }
         let own = if below.is_empty() { root.clone() } else { root.join(below) };
         Some(Hierarchy { root, own, is_v2 })
     };
@@ -76,16 +80,15 @@ impl Drop for ControlGroup {
     fn drop(&mut self) {
         // It stays while a killed process is on its way out; the next test removes it then.
         let _ = fs::remove_dir(&self.folder);
-        if let Some((switch, off)) = &self.switched {
-            // Refused while another program has a group with this controller there: then it is in use.
-            let _ = fs::write(switch, off);
+        if let Some((switch, off)) = self.switched.as_ref().filter(|_| !self.has_neighbours()) {
+            let _ = put(switch, off);
         }
     }
 }
 
 impl ControlGroup {
-    /// Makes one beside the group of this process, so that both share the same parent, and removes those with this begin of
-    /// the name that killed tests left.
+    /// Makes one beside the group of this process, so that both share the same parent, and removes groups that killed tests left,
+    /// whose names begin with `prefix`.
     ///
     /// # Errors
     /// It cannot be made: a message for the user.
@@ -98,12 +101,18 @@ impl ControlGroup {
         };
         let switched = (at.is_v2 && !is_on()).then(|| (switch.clone(), format!("-{controller}")));
         if switched.is_some() {
-            fs::write(&switch, format!("+{controller}")).map_err(|error| failed(&switch, &error))?;
+            put(&switch, &format!("+{controller}")).map_err(|error| failed(&switch, &error))?;
         }
         // From here on, dropping it undoes what was done.
         let group = Self { folder: parent.join(format!("{prefix}{}", Process::own().suffix())), switched };
         fs::create_dir(&group.folder).map_err(|error| failed(&group.folder, &error))?;
         Ok(group)
+    }
+
+    /// Whether its parent has other groups: the kernel would take their limits away with the controller.
+    fn has_neighbours(&self) -> bool {
+        let beside = self.folder.parent().map(fs::read_dir).and_then(Result::ok);
+        beside.is_none_or(|beside| beside.flatten().any(|entry| entry.path().is_dir()))
     }
 
     /// Writes one of its files.
@@ -112,8 +121,13 @@ impl ControlGroup {
     /// A message for the user.
     pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), String> {
         let file = self.folder.join(file);
-        fs::write(&file, text).map_err(|error| failed(&file, &error))
+        put(&file, text).map_err(|error| failed(&file, &error))
     }
+}
+
+/// Writes a file that is there.
+fn put(file: &Path, text: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes())
 }
 
 /// A message on a file of a control group.
@@ -147,9 +161,32 @@ mod tests {
         let mounts = "cgroup /cg/cpuset cgroup rw,cpuset 0 0\ncgroup /cg/cpu cgroup rw,cpu,cpuacct 0 0\n";
         let v1 = hierarchy(mounts, "3:cpuset:/x\n2:cpu,cpuacct:/\n0::/\n", "cpu").expect("there");
         assert_eq!(v1, Hierarchy { root: "/cg/cpu".into(), own: "/cg/cpu".into(), is_v2: false });
-        for (mounts, own) in [("", ""), ("x\n", "0::/\n"), ("c /c cgroup rw,memory 0 0\n", "1:memory:/\n")] {
+        for (mounts, own) in [
+            ("", ""),
+            ("x\n", "0::/\n"),
+            ("c /c cgroup rw,memory 0 0\n", "1:memory:/\n"),
+            ("c /c cgroup2 rw 0 0\n", "0::/../x\n"),
+        ] {
             assert_eq!(hierarchy(mounts, own, "cpu"), None);
         }
+    }
+
+    #[test]
+    fn a_controller_stays_on_while_its_parent_has_other_groups() {
+        let folder = sys::private_folder::PrivateFolder::new("groups").expect("a folder");
+        let switch = folder.path().join("cgroup.subtree_control");
+        let leave = |beside: bool| {
+            fs::write(&switch, "memory").expect("written");
+            fs::create_dir(folder.path().join("own")).expect("made");
+            if beside {
+                fs::create_dir(folder.path().join("other")).expect("made");
+            }
+            let switched = Some((switch.clone(), "-memory".to_owned()));
+            drop(ControlGroup { folder: folder.path().join("own"), switched });
+            fs::read_to_string(&switch).expect("there")
+        };
+        assert_eq!(leave(false), "-memory");
+        assert_eq!(leave(true), "memory");
     }
 
     #[test]
