@@ -24,7 +24,7 @@ pub(crate) struct ConstraintArgs {
 type Range = [u32; 2];
 
 impl ConstraintArgs {
-    /// What is asked for.
+    /// The constraints that are asked for.
     pub(crate) fn wanted(self) -> Wanted {
         Wanted { memory_bytes: self.memory, utilization: self.uclamp, sched_ext: self.sched_ext }
     }

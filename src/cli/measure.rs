@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use bench::run::{Observer, RunError};
-use record::Run;
+use record::{LimitedMemory, Run};
 
 use super::driver::chosen;
 use super::output::Sink;
@@ -26,7 +26,12 @@ pub(super) fn measure<O>(
     let result = execute(&options, &mut progress);
     progress.0.show("");
     let run = result?;
-    outputs.stdout.put(&print(&run));
+    let text = print(&run);
+    outputs.stdout.put(&text);
+    let memory = run.constraints.as_ref().and_then(|held| held.memory.as_ref()).map(LimitedMemory::line);
+    if let Some(line) = memory.filter(|line| !text.contains(line)) {
+        note(line + "\n");
+    }
     Ok(outputs.finish(&run, verdict))
 }
 

@@ -31,26 +31,41 @@ impl Wanted {
     /// # Errors
     /// [`RunError::Unready`]: this machine cannot, or does not permit it; else as `measure`.
     pub fn held(&self, measure: impl FnOnce() -> Result<Run, RunError>) -> Result<Run, RunError> {
-        if let Some(range) = self.utilization {
-            clamp(range).map_err(RunError::Unready)?;
+        if *self == Self::default() {
+            return measure();
         }
-        let enclosed = self.memory_bytes.map(Enclosed::enter).transpose().map_err(RunError::Unready)?;
+        // A group and a scheduler are undone at the end.
+        let _ = sys::stop_signal::catch();
+        let utilization = self.utilization.map(clamp).transpose().map_err(RunError::Unready)?;
+        let limited = |error| RunError::Unready(format!("--memory: {error}"));
+        let enclosed = self.memory_bytes.map(Enclosed::enter).transpose().map_err(limited)?;
         let scheduler = self.sched_ext.then(Scheduler::start).transpose().map_err(RunError::Unready)?;
-        let mut run = measure()?;
-        if scheduler.as_ref().is_some_and(|scheduler| !scheduler.is_in_force()) {
-            let why = "the kernel ended the scheduler of sched_ext during the test: see its log".to_owned();
-            (run.complete, run.incomplete_reason) = (false, run.incomplete_reason.or(Some(why)));
+        let measured = measure();
+        let is_over = scheduler.as_ref().is_some_and(|scheduler| !scheduler.is_in_force());
+        drop(scheduler);
+        let (memory, lost) = enclosed.map(Enclosed::leave).unzip();
+        let killed = memory.as_ref().and_then(|memory| memory.killed).unwrap_or(0);
+        let mut run = measured.map_err(|error| match error {
+            RunError::Unready(why) if killed > 0 => RunError::Unready(format!(
+                "{why}; for want of memory (--memory) the kernel killed {killed} of its processes"
+            )),
+            error => error,
+        })?;
+        let ended =
+            is_over.then_some("the kernel ended the scheduler of sched_ext during the test: see its log");
+        let lost = lost.flatten().or(ended);
+        if let Some(why) = lost {
+            (run.complete, run.incomplete_reason) = (false, run.incomplete_reason.or(Some(why.to_owned())));
         }
-        let memory = enclosed.map(Enclosed::leave);
-        let constraints = Constraints { memory, utilization: self.utilization, sched_ext: self.sched_ext };
-        run.constraints = (constraints != Constraints::default()).then_some(constraints);
+        run.constraints = Some(Constraints { memory, utilization, sched_ext: self.sched_ext });
         Ok(run)
     }
 }
 
-fn clamp(range: [u32; 2]) -> Result<(), String> {
+/// Clamps the utilization of this thread and of all that it starts; returns what the kernel says of it then.
+fn clamp(range: [u32; 2]) -> Result<[u32; 2], String> {
     let [min, max] = range;
-    sys::sched::clamp_utilization(range).map_err(|error| {
+    sys::sched::clamp_utilization(range).and_then(|()| sys::sched::utilization()).map_err(|error| {
         let why = match sys::errno::number(&error) {
             Some(sys::errno::EOPNOTSUPP) => ": the kernel is built without CONFIG_UCLAMP_TASK",
             _ => "",

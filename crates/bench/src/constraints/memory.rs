@@ -43,9 +43,9 @@ impl Enclosed {
     /// # Errors
     /// This machine cannot, or does not permit it: a message for the user.
     pub(super) fn enter(limit_bytes: u64) -> Result<Self, String> {
-        let lacks = "--memory needs the memory controller of cgroup version 2";
-        let at =
-            Hierarchy::of("memory").ok_or_else(|| format!("{lacks}, and no control groups are mounted"))?;
+        let lacks = "the memory controller of cgroup version 2 is needed";
+        let at = Hierarchy::of("memory")
+            .ok_or_else(|| format!("{lacks}, and no control group of this process is found"))?;
         if !at.is_v2 {
             return Err(format!("{lacks}, and here it is one of version 1 ({})", at.root.display()));
         }
@@ -57,7 +57,7 @@ impl Enclosed {
         fs::OpenOptions::new()
             .write(true)
             .open(SHRINK)
-            .map_err(|error| format!("--memory needs root: {}", failed(Path::new(SHRINK), &error)))?;
+            .map_err(|error| format!("root is needed: {}", failed(Path::new(SHRINK), &error)))?;
         procgroup::sacrifice_workers();
         let group = ControlGroup::make(&at, "memory", PREFIX)?;
         group.write("memory.max", &limit_bytes.to_string())?;
@@ -71,22 +71,30 @@ impl Enclosed {
         Ok(enclosed)
     }
 
-    /// Leaves the group; returns what happened in it.
-    pub(super) fn leave(mut self) -> LimitedMemory {
-        let buffers = self.end_watch().unwrap_or_default();
-        let number = |file: &str, key: &str| number(&self.group.folder, file, key).unwrap_or(0);
+    /// Leaves the group; returns what happened in it, and why that is not the whole test, if it is not.
+    pub(super) fn leave(mut self) -> (LimitedMemory, Option<&'static str>) {
+        let buffers = self.end_watch();
+        let is_watched = buffers.as_ref().is_some_and(|buffers| !buffers.is_lost);
+        let buffers = buffers.unwrap_or_default();
+        let number = |file: &str, key: &str| number(&self.group.folder, file, key);
         let page = sys::page::size() as u64;
-        LimitedMemory {
+        // The kernel rounds it down to whole pages.
+        let limit = read_number(&self.group.folder.join("memory.max")).map(|limit| limit / page);
+        let is_limited = limit == Some(self.limit_bytes / page);
+        let refaulted =
+            ["workingset_refault_anon", "workingset_refault_file"].map(|key| number("memory.stat", key));
+        let memory = LimitedMemory {
             limit_bytes: self.limit_bytes,
             peak_bytes: read_number(&self.group.folder.join("memory.peak")),
             pages_reclaimed: number("memory.stat", "pgsteal"),
-            pages_refaulted: number("memory.stat", "workingset_refault_anon")
-                + number("memory.stat", "workingset_refault_file"),
+            pages_refaulted: refaulted.into_iter().sum(),
             buffers_peak_bytes: buffers.peak,
             buffer_pages_reclaimed: buffers.reclaimed / page,
             buffer_pages_refaulted: buffers.refaulted / page,
             killed: number("memory.events", "oom_kill"),
-        }
+        };
+        let lost = "the control group lost its limit of memory during the test: did somebody switch the controller off?";
+        (memory, (!is_watched || !is_limited).then_some(lost))
     }
 
     fn end_watch(&mut self) -> Option<Buffers> {
@@ -98,7 +106,7 @@ impl Enclosed {
 impl Drop for Enclosed {
     fn drop(&mut self) {
         self.end_watch();
-        // What cannot be moved back keeps the group, which then goes with the next test.
+        // If this process cannot move back, the group stays until the next test.
         let _ = fs::write(&self.home, "0");
         let _ = sys::patience::until(GRACE, || members(&self.group.folder).is_empty());
     }
@@ -138,7 +146,7 @@ fn buffers_of(smaps: &str) -> u64 {
     sum
 }
 
-/// What is there and what was taken of the buffers of one process, in bytes.
+/// Bytes of one process's buffers: those that are there, and those that were taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     present: u64,
@@ -152,6 +160,8 @@ struct Buffers {
     peak: u64,
     reclaimed: u64,
     refaulted: u64,
+    /// Whether the group's memory could not be read any more.
+    is_lost: bool,
 }
 
 impl Buffers {
@@ -161,7 +171,14 @@ impl Buffers {
         let mut all = Self::default();
         while !over.load(Relaxed) {
             let now = all.see(&present(folder), false);
-            let charged = read_number(&folder.join("memory.current")).unwrap_or(0);
+            // Pages of files that nobody uses go by themselves when the group is full.
+            let idle = number(folder, "memory.stat", "inactive_file").unwrap_or(0);
+            let Some(charged) =
+                read_number(&folder.join("memory.current")).map(|all| all.saturating_sub(idle))
+            else {
+                all.is_lost = true;
+                break;
+            };
             if now > 0 && charged.saturating_add(now) > limit_bytes && fs::write(SHRINK, "2").is_ok() {
                 all.see(&present(folder), true);
             }
@@ -194,7 +211,7 @@ impl Buffers {
     }
 }
 
-/// What each process of a group has of buffers.
+/// Bytes of buffers of each process of a group.
 fn present(folder: &Path) -> Vec<(u32, u64)> {
     let of = |pid: u32| {
         // It may have ended.

@@ -6,6 +6,7 @@
 //! `include/uapi/linux/btf.h`: how the kernel describes its types.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 
 /// The kernel's description of its types.
@@ -13,7 +14,9 @@ const TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// Whether such a scheduler is in force.
 const STATE: &str = "/sys/kernel/sched_ext/state";
 /// The scheduler's name in the kernel.
-const NAME: &[u8] = b"binderperf";
+const NAME: &str = "binderperf";
+/// Name of the one that is in force.
+const IN_FORCE: &str = "/sys/kernel/sched_ext/root/ops";
 
 /// The scheduler, in force until it is dropped.
 pub(super) struct Scheduler {
@@ -35,7 +38,11 @@ impl Scheduler {
             value(&types).ok_or_else(|| format!("--sched-ext: {TYPES} has no sched_ext_ops"))?;
         let registered = sys::bpf::register(number, &value);
         let _link = registered.map_err(|error| {
-            format!("--sched-ext needs root and a kernel that takes it: {}", sys::errno::describe(&error))
+            let why = match error.kind() {
+                ErrorKind::ResourceBusy => "another scheduler of sched_ext is in force",
+                _ => "root is needed and a kernel that takes it",
+            };
+            format!("--sched-ext: {why}: {}", sys::errno::describe(&error))
         })?;
         let scheduler = Self { _link };
         scheduler
@@ -46,7 +53,8 @@ impl Scheduler {
 
     /// Whether it is still in force: the kernel ends one that leaves a thread waiting for 30 s.
     pub(super) fn is_in_force(&self) -> bool {
-        fs::read_to_string(STATE).is_ok_and(|state| state.trim() == "enabled")
+        let says = |file, text: &str| fs::read_to_string(file).is_ok_and(|found| found.trim() == text);
+        says(STATE, "enabled") && says(IN_FORCE, NAME)
     }
 }
 
@@ -73,7 +81,7 @@ fn value(types: &[u8]) -> Option<(u32, Vec<u8>)> {
     let outer = structure(types, "bpf_struct_ops_sched_ext_ops")?;
     let at = offset(types, &outer, "data")? + offset(types, &structure(types, "sched_ext_ops")?, "name")?;
     let mut value = vec![0; outer.size as usize];
-    value.get_mut(at..)?.get_mut(..NAME.len())?.copy_from_slice(NAME);
+    value.get_mut(at..)?.get_mut(..NAME.len())?.copy_from_slice(NAME.as_bytes());
     Some((outer.number, value))
 }
 
@@ -152,12 +160,12 @@ mod tests {
     fn the_name_is_put_where_the_kernel_has_it() {
         let (number, value) = value(&described()).expect("both structures");
         assert_eq!((number, value.len()), (3, 192));
-        assert_eq!(value[64 + 16..][..NAME.len()], *NAME);
+        assert_eq!(value[64 + 16..][..NAME.len()], *NAME.as_bytes());
         assert_eq!(value.iter().filter(|byte| **byte != 0).count(), NAME.len());
     }
 
     #[test]
-    fn a_damaged_description_is_none() {
+    fn a_damaged_description_does_no_harm() {
         let whole = described();
         for length in 0..whole.len() - 1 {
             // It may be whole where only the last strings are missing.
