@@ -30,16 +30,17 @@ fn assert_passed(called: &Called) {
 
 #[test]
 fn nothing_is_lost_among_processes_that_are_killed() {
+    let lacks = |called: &Called| {
+        ["kills", "deaths", "pauses", "visits"].into_iter().find(|name| count(called, name) == 0)
+    };
     for direct in ["on", "off"] {
         let mut called = chaos(&["--direct", direct, "--seconds", "6"]);
-        // On a loaded machine a short run may see no death.
-        if called.code == Some(0) && count(&called, "deaths") == 0 {
+        // On a loaded machine a short run may not see all of them.
+        if called.code == Some(0) && lacks(&called).is_some() {
             called = chaos(&["--direct", direct, "--seconds", "40"]);
         }
         assert_passed(&called);
-        for name in ["kills", "deaths", "pauses", "visits"] {
-            assert!(count(&called, name) > 0, "{}", called.stdout);
-        }
+        assert_eq!(lacks(&called), None, "{}", called.stdout);
         called.printed("the broker was left empty, and ended");
     }
 }

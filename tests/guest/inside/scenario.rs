@@ -63,12 +63,14 @@ fn little_memory_takes_the_drivers_buffers_and_enough_does_not() {
         read(&record).constraints.and_then(|held| held.memory).expect("it was limited")
     };
     let enough = within(1 << 30);
-    assert_eq!((enough.buffer_pages_reclaimed, enough.buffer_pages_refaulted, enough.killed), (0, 0, 0));
+    assert_eq!(
+        (enough.buffer_pages_reclaimed, enough.buffer_pages_refaulted, enough.killed),
+        (0, 0, Some(0))
+    );
     assert!(enough.buffers_peak_bytes > 3 << 20, "{enough:?}");
     let charged = enough.peak_bytes.expect("a kernel that says so");
     let little = within(charged + enough.buffers_peak_bytes / 2);
     assert!(little.buffer_pages_reclaimed > 100 && little.buffer_pages_refaulted > 100, "{little:?}");
-    assert!(little.buffer_pages_refaulted <= little.buffer_pages_reclaimed, "{little:?}");
     let left = std::fs::read_dir("/sys/fs/cgroup").expect("mounted").flatten();
     let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with("binderperf-")).count();
     assert_eq!(left, 0, "a group is gone after its test");
@@ -84,7 +86,7 @@ fn a_load_without_memory_ends_with_its_reason() {
     let words = ["workload", "run", &load, "--driver", "kernel", "--memory", "12M", "--record", &record];
     binderperf(&words).ended(1).printed("INCOMPLETE: ");
     let held = read(&record).constraints.and_then(|held| held.memory).expect("it was limited");
-    assert!(held.killed > 0, "{held:?}");
+    assert!(held.killed > Some(0), "{held:?}");
 }
 
 #[test]
@@ -105,10 +107,16 @@ fn utilization_is_clamped_and_recorded() {
 fn sched_ext_schedules_a_test_and_nothing_after_it() {
     let folder = Folder::new("guest-sched-ext");
     let record = folder.path("r.json");
-    let state = || std::fs::read_to_string("/sys/kernel/sched_ext/state").expect("the kernel has it");
+    let shown = |file: &str| {
+        std::fs::read_to_string(format!("/sys/kernel/sched_ext/{file}")).expect("the kernel has it")
+    };
+    // Schedulers that were put in force so far.
+    let count = || shown("enable_seq").trim().parse::<u64>().expect("a number");
+    let before = count();
     let words =
         ["throughput", "binder", "--benchmark_filter=/4$", "--benchmark_min_time=5x", "--controls", "none"];
     binderperf(&[&words[..], &["--driver", "kernel", "--sched-ext", "--record", &record]].concat()).ended(0);
     assert!(read(&record).constraints.is_some_and(|held| held.sched_ext));
-    wait_until("the usual scheduler is back", || state().trim() == "disabled");
+    assert_eq!(count(), before + 1);
+    wait_until("the usual scheduler is back", || shown("state").trim() == "disabled");
 }
