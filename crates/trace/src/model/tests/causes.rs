@@ -45,7 +45,7 @@ fn a_clean_call_is_driver_and_server() {
     );
 }
 
-/// As Linux 7.2 with `CONFIG_SCHED_PROXY_EXEC` prints it: a thread that is blocked on a mutex stays in its CPU's queue, and the
+/// Linux 7.2 with `CONFIG_SCHED_PROXY_EXEC` prints it so: a thread that is blocked on a mutex stays in its CPU's queue, and the
 /// mutex's owner runs in its place, but `sched_switch` says `D`, and `sched_waking` ends the wait.
 #[test]
 fn a_thread_that_lends_its_turn_to_a_mutexs_owner_waits_for_the_lock_and_not_for_a_cpu() {
