@@ -49,9 +49,9 @@ unsafe fn command<const N: usize>(number: libc::c_int, words: &Words<N>) -> io::
 /// A command that makes a descriptor.
 ///
 /// # Safety
-/// That of [`command`]; and the command must be one that makes a descriptor.
+/// The command makes a descriptor, and the addresses among the words are as [`command`] needs them.
 unsafe fn making<const N: usize>(number: libc::c_int, words: &Words<N>) -> io::Result<OwnedFd> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller answers for the addresses, as the condition of this function says.
     let made = unsafe { command(number, words) }?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
