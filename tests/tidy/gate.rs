@@ -8,7 +8,7 @@ use std::process::Command;
 use sys::private_folder::PrivateFolder;
 
 /// A test program whose tests named in `FAILING` fail, of which those that begin with `moody` pass alone. With `DIES` it dies in
-/// the middle of a test, or with its guest at its first call.
+/// the middle of a test, or with its guest at its first call. The first that fails prints a failure of tests inside a guest.
 const PROGRAM: &str = r#"#!/bin/sh
 if [ "$2" = --exact ]; then
     case $3 in
@@ -23,6 +23,9 @@ if [ "$DIES" = slips ] && [ ! -e "$0.again" ]; then
     touch "$0.again"; echo "the guest's kernel panicked: a fault of QEMU's emulation"; exit 4
 fi
 [ "$DIES" != 1 ] || { printf "test last ... "; exit 134; }
+echo; echo failures:; echo; echo "---- $1 stdout ----"
+echo "test inner ... FAILED"; echo "test result: FAILED. 0 passed; 1 failed; 0 ignored"
+echo; echo failures:; echo "    $1"; echo
 echo "test result: FAILED. 1 passed; $# failed; 0 ignored"
 exit 101
 "#;
@@ -66,7 +69,8 @@ fn a_failure_that_comes_again_fails() {
     let (printed, passes) = gate("moody broken", "");
     assert!(!passes, "{printed}");
     assert!(printed.contains("FLAKY: moody "), "{printed}");
-    assert!(printed.contains("test broken ... FAILED\n"), "{printed}");
+    assert!(printed.contains("\ntest broken ... FAILED\n"), "{printed}");
+    assert!(!printed.contains("\ntest inner ... FAILED\n"), "{printed}");
     assert!(printed.contains("test result: FAILED. 2 passed; 1 failed;"), "{printed}");
 }
 
