@@ -4,7 +4,7 @@
 use crate::support::ktap::{Line, results};
 use crate::support::{Folder, binderperf};
 
-const PATCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/kernel/hindcast/taken-back.patch");
+const PATCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/kernel/hindcast/c.patch");
 
 #[test]
 fn a_patched_driver_boots_and_its_bugs_are_found() {
@@ -21,7 +21,7 @@ fn a_patched_driver_boots_and_its_bugs_are_found() {
     // With binderfs, which Debian leaves out.
     let found = results(&run("binder_linux.hindcast=0").ended(0).stdout).1;
     assert!(found.values().all(|end| *end == Line::Ok), "{found:?}");
-    // Numbers 4 and 5 of fixes.tsv.
+    // Numbers 4 and 5 of c.tsv.
     let found = results(&run("binder_linux.hindcast=48").ended(1).stdout).1;
     assert_eq!(
         ["IOC-10", "FRZ-10", "FS-01"].map(|id| found[id].clone()),
