@@ -92,7 +92,7 @@ shim:
 # they do not see what they show. One CPU is enough for them, and QEMU's emulation of several is at fault now and then.
 guest: $(DEBUG)
 	BINDERPERF_REQUIRE=driver $(GUEST_RUNNER) tools/run-tests --test on_driver
-	BINDERPERF_TEST_DRIVER=kernel $(GUEST_RUNNER) tools/run-tests --test situations
+	BINDERPERF_TEST_DRIVER=kernel $(GUEST_RUNNER) tools/run-tests --test situations --test model
 	for example in $(EXAMPLES); do $(DEBUG) vm --smp 1 --exec $(dir $(DEBUG))examples/$$example || exit 1; done
 
 # The program and the examples as `unit` builds them: with one set of packages everything is compiled once.

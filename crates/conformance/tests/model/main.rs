@@ -1,5 +1,5 @@
-//! Random streams of commands through the embedded driver, compared step by step with a small
-//! model of what `contract/` promises.
+//! Random streams of commands through a driver, compared step by step with a small model of what `contract/` promises.
+//! `BINDERPERF_TEST_DRIVER` says which driver: embedded (the default) or kernel, which must be the C driver.
 //!
 //! - [`steps`]: the streams. - [`reference`]: the model. - [`real`]: the driver.
 //! - [`payload`]: what it is given to carry.
@@ -13,31 +13,37 @@ mod steps;
 
 use std::sync::Arc;
 
+use needs::need;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
-use real::Broker;
+use real::Ground;
 use reference::Reference;
 use steps::{Op, Step};
 
 /// Streams that each property is tried with.
 const CASES: u32 = 96;
+/// The same on a kernel's driver, in an emulated guest.
+const KERNEL_CASES: u32 = 24;
 const LONGEST: usize = 80;
 
 fn runner() -> TestRunner {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let cases = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(if is_kernel() { KERNEL_CASES } else { CASES });
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
     TestRunner::new(config)
 }
 
 /// Runs a stream on both, and stops where they differ.
 fn compare(
-    broker: &Arc<Broker>,
+    ground: &Arc<Ground>,
     call_slots: bool,
     lose_release_after: Option<u32>,
     stream: &[Step],
 ) -> Result<(), TestCaseError> {
     let mut model = Reference::new(call_slots);
-    let mut real = broker.open(call_slots, lose_release_after);
+    let mut real = ground.open(call_slots, lose_release_after);
     let acquaintance = steps::acquaintance();
     for (number, step) in acquaintance.iter().chain(stream).enumerate() {
         if !model.is_open(step.proc) {
@@ -58,9 +64,12 @@ fn compare(
     Ok(())
 }
 
-fn hold(call_slots: bool) {
-    let broker = Broker::start();
-    let result = runner().run(&steps::stream(LONGEST), |stream| compare(&broker, call_slots, None, &stream));
+fn is_kernel() -> bool {
+    std::env::var("BINDERPERF_TEST_DRIVER").is_ok_and(|driver| driver == "kernel")
+}
+
+fn hold(ground: &Arc<Ground>, call_slots: bool) {
+    let result = runner().run(&steps::stream(LONGEST), |stream| compare(ground, call_slots, None, &stream));
     match result {
         Ok(()) => {}
         Err(TestError::Fail(why, stream)) => panic!("{}", told(&why.to_string(), &stream)),
@@ -74,13 +83,14 @@ fn told(why: &str, stream: &[Step]) -> String {
 }
 
 #[test]
-fn random_streams_do_what_the_contract_says_through_the_broker() {
-    hold(false);
+fn random_streams_do_what_the_contract_says() {
+    let ground = if is_kernel() { need!(Ground::kernel()) } else { Ground::embedded() };
+    hold(&ground, false);
 }
 
 #[test]
 fn random_streams_do_what_the_contract_says_through_call_slots() {
-    hold(true);
+    hold(&Ground::embedded(), true);
 }
 
 /// The model would be worth nothing if it saw no fault. A lost release shows in more than one way: no
@@ -88,12 +98,12 @@ fn random_streams_do_what_the_contract_says_through_call_slots() {
 /// loss: it must fail because of that alone.
 #[test]
 fn a_lost_release_is_found_and_shrunk_to_a_few_steps() {
-    let broker = Broker::start();
-    let result = runner().run(&steps::stream(LONGEST), |stream| compare(&broker, false, Some(0), &stream));
+    let ground = Ground::embedded();
+    let result = runner().run(&steps::stream(LONGEST), |stream| compare(&ground, false, Some(0), &stream));
     let Err(TestError::Fail(why, stream)) = result else { panic!("not found: {result:?}") };
     let text = told(&why.to_string(), &stream);
     let release = |step: &Step| matches!(step.op, Op::Count { strong: true, up: false, .. });
     assert!(stream.iter().any(release), "nothing was lost: {text}");
     assert!(stream.len() <= 12, "not shrunk: {text}");
-    compare(&broker, false, None, &stream).expect("holds without the loss");
+    compare(&ground, false, None, &stream).expect("holds without the loss");
 }

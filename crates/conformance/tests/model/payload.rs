@@ -4,8 +4,7 @@
 use abi::codes::object;
 use abi::layout::{BufferObject, FlatBinderObject};
 use abi::{Delivery, Payload};
-use driver::Connection;
-use embedded::EmbeddedConnection;
+use driver::{AnyConnection, Connection};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::steps::Object;
@@ -85,10 +84,7 @@ fn pattern(number: u32, index: usize, len: u64) -> Vec<u8> {
 }
 
 /// The number and the objects of a payload, as they lie in the receiver's area.
-pub(crate) fn arrived(
-    connection: &EmbeddedConnection,
-    delivery: &Delivery,
-) -> Result<(u32, Vec<Object>), String> {
+pub(crate) fn arrived(connection: &AnyConnection, delivery: &Delivery) -> Result<(u32, Vec<Object>), String> {
     let data = connection.lent(delivery.buffer.0, delivery.data_size).ok_or("data outside of the area")?;
     let offsets =
         connection.lent(delivery.offsets, delivery.offsets_size).ok_or("offsets outside of the area")?;
@@ -132,7 +128,7 @@ fn flat_arrived(data: &[u8]) -> Result<Object, String> {
 
 /// Whether buffers follow one another, equal to those sent except for the pointers to their children.
 fn scattered(
-    connection: &EmbeddedConnection,
+    connection: &AnyConnection,
     number: u32,
     start: u64,
     buffers: &[(usize, BufferObject)],

@@ -1,5 +1,5 @@
-//! Driver under test: a broker on a thread of this process, connections in their own context, and OS threads that
-//! take turns, so that all events have one order.
+//! Driver under test: a broker on a thread of this process or the kernel's driver, connections, and OS threads that take turns, so
+//! that all events have one order.
 //! Not here: the expected result (`reference`).
 
 use std::sync::Arc;
@@ -8,12 +8,18 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use backend::AnyContext;
+use conformance::Kind;
+use needs::{Lack, Need};
+
+use backend::locate::{self, Driver, Wanted};
+
 use abi::{BufferAddress, Commands, Cookie, Handle, NodePtr, Payload, Return, Returns, TransactionFlags};
-use driver::{Connection, Context, Exchange, OpenOptions};
-use embedded::Settings;
+use driver::error::OpenError;
+use driver::kernel_state::{self, StateFile};
+use driver::{AnyConnection, Connection, Context, Exchange, OpenOptions};
 use embedded::broker::{self, Event, Lifetime};
-use embedded::rpc::protocol::StateFile;
-use embedded::{EmbeddedConnection, EmbeddedContext};
+use embedded::{EmbeddedConnection, EmbeddedContext, Settings};
 
 use crate::payload::{Sent, arrived, cookie};
 use crate::reference::{Command, Outcome, Returned};
@@ -23,14 +29,18 @@ use crate::steps::{Op, PROCS, Step, THREADS};
 const PATIENCE: Duration = Duration::from_secs(120);
 const MAP_SIZE: usize = 64 << 10;
 
-/// A permanent broker, and a connection that reads its state.
-pub(crate) struct Broker {
-    watch: EmbeddedConnection,
-    context: EmbeddedContext,
+/// A driver that serves one stream after the other.
+pub(crate) struct Ground {
+    context: AnyContext,
+    /// A connection that reads the broker's state.
+    watch: Option<EmbeddedConnection>,
+    /// Processes in the driver's state without those of a stream.
+    others: usize,
 }
 
-impl Broker {
-    pub(crate) fn start() -> Arc<Self> {
+impl Ground {
+    /// A permanent broker.
+    pub(crate) fn embedded() -> Arc<Self> {
         let context = EmbeddedContext::private("watch", Settings::default()).expect("a directory");
         let directory = context.directory().to_owned();
         let (ready, listening) = mpsc::channel();
@@ -43,19 +53,42 @@ impl Broker {
         };
         thread::spawn(serve);
         listening.recv_timeout(PATIENCE).expect("a broker");
-        let watch = context.open(OpenOptions::default()).expect("open");
-        Arc::new(Self { watch, context })
+        let watch = Some(context.open(OpenOptions::default()).expect("open"));
+        Arc::new(Self { context: AnyContext::Embedded(context), watch, others: 1 })
     }
 
-    /// Connections of other contexts that the broker still has.
+    /// The kernel's C driver, in a context that nobody else uses.
+    pub(crate) fn kernel() -> Result<Arc<Self>, Lack> {
+        let lacks = |why: OpenError| Need::Driver.lacks(why.to_string());
+        let wanted = Wanted { driver: Driver::Kernel, ..Wanted::default() };
+        let context = locate::find(&wanted, "binder").map_err(lacks)?.context;
+        let evidence = conformance::examine(&context.clone().into()).map_err(lacks)?;
+        if evidence.kind != Kind::C {
+            return Err(Need::Driver.lacks("the model is of the C driver"));
+        }
+        let ground = Self { context, watch: None, others: 0 };
+        let others = ground.processes();
+        Ok(Arc::new(Self { others, ..ground }))
+    }
+
+    fn state(&self) -> String {
+        match &self.watch {
+            Some(connection) => connection.state(StateFile::State).expect("a state"),
+            None => kernel_state::read_here(self.context.device(), StateFile::State)
+                .expect("a state that can be read")
+                .expect("a state"),
+        }
+    }
+
+    fn processes(&self) -> usize {
+        self.state().lines().filter(|line| line.starts_with("proc ")).count()
+    }
+
+    /// Waits until the driver has released all but `open` connections of the stream.
     fn wait_for(&self, open: usize) {
-        let processes = || {
-            let state = self.watch.state(StateFile::State).expect("a state");
-            state.lines().filter(|line| line.starts_with("proc ")).count()
-        };
         let since = Instant::now();
-        while processes() != open + 1 {
-            assert!(!sys::patience::is_over(since, PATIENCE), "the broker does not notice a close");
+        while self.processes() != open + self.others {
+            assert!(!sys::patience::is_over(since, PATIENCE), "the driver does not notice a close");
             thread::sleep(Duration::from_micros(200));
         }
     }
@@ -65,8 +98,8 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Connections and threads of one stream.
 pub(crate) struct Real {
-    broker: Arc<Broker>,
-    connections: [Option<Arc<EmbeddedConnection>>; PROCS],
+    ground: Arc<Ground>,
+    connections: [Option<Arc<AnyConnection>>; PROCS],
     /// Buffers that each connection holds, oldest first.
     buffers: [Vec<u64>; PROCS],
     threads: Vec<Sender<Job>>,
@@ -74,18 +107,23 @@ pub(crate) struct Real {
     lose_release_after: Option<u32>,
 }
 
-impl Broker {
-    /// Opens the connections of one stream. Streams must not run side by side on one broker.
+impl Ground {
+    /// Opens the connections of one stream. Streams must not run side by side on one driver.
     pub(crate) fn open(self: &Arc<Self>, call_slots: bool, lose_release_after: Option<u32>) -> Real {
         static CONTEXTS: AtomicU32 = AtomicU32::new(0);
-        let name = format!("model{}", CONTEXTS.fetch_add(1, Ordering::Relaxed));
-        let settings = Settings { call_slots, ..Settings::default() };
-        let context = EmbeddedContext::at(self.context.directory(), &name, settings);
+        let context = match &self.context {
+            AnyContext::Kernel(_) => self.context.clone(),
+            AnyContext::Embedded(context) => {
+                let name = format!("model{}", CONTEXTS.fetch_add(1, Ordering::Relaxed));
+                let settings = Settings { call_slots, ..Settings::default() };
+                AnyContext::Embedded(EmbeddedContext::at(context.directory(), &name, settings))
+            }
+        };
         let options = OpenOptions { map_size: MAP_SIZE, nonblocking: true };
         let connections = std::array::from_fn(|_| Some(Arc::new(context.open(options).expect("open"))));
         let threads = (0..THREADS).map(|_| start_thread()).collect();
         let real = Real {
-            broker: Arc::clone(self),
+            ground: Arc::clone(self),
             connections,
             buffers: Default::default(),
             threads,
@@ -113,7 +151,7 @@ impl Real {
         &self,
         proc: usize,
         thread: usize,
-        job: impl FnOnce(&EmbeddedConnection) -> T + Send + 'static,
+        job: impl FnOnce(&AnyConnection) -> T + Send + 'static,
     ) -> T {
         let connection = Arc::clone(self.connections[proc].as_ref().expect("open"));
         let (done, result) = mpsc::channel();
@@ -195,7 +233,7 @@ impl Real {
         let connection = self.connections[proc].take().expect("open");
         drop(Arc::into_inner(connection).expect("nobody else holds it"));
         self.buffers[proc].clear();
-        self.broker.wait_for(self.connections.iter().flatten().count());
+        self.ground.wait_for(self.connections.iter().flatten().count());
     }
 }
 
@@ -203,8 +241,8 @@ impl Drop for Real {
     fn drop(&mut self) {
         self.connections = Default::default();
         if !thread::panicking() {
-            self.broker.wait_for(0);
-            let state = self.broker.watch.state(StateFile::State).expect("a state");
+            self.ground.wait_for(0);
+            let state = self.ground.state();
             let left: Vec<_> = state.lines().filter(|line| line.contains("node ")).collect();
             assert!(left.is_empty(), "nobody is there any more, but {left:?}");
         }
@@ -213,7 +251,7 @@ impl Drop for Real {
 
 /// One ioctl; returns also the addresses of delivered buffers.
 fn write_read(
-    connection: &EmbeddedConnection,
+    connection: &AnyConnection,
     number: u32,
     command: &Command,
     freed: u64,
@@ -232,7 +270,7 @@ fn write_read(
     })
 }
 
-fn outcome(connection: &EmbeddedConnection, exchange: &mut Exchange<'_>) -> (Outcome, Vec<u64>) {
+fn outcome(connection: &AnyConnection, exchange: &mut Exchange<'_>) -> (Outcome, Vec<u64>) {
     let result = connection.write_read_uninterrupted(exchange);
     let errno = result.map_or_else(|error| error.raw_os_error().unwrap_or(-1), |()| 0);
     let (taken, mut delivered) = (exchange.all_written(), Vec::new());
@@ -276,7 +314,7 @@ fn encode(command: &Command, number: u32, freed: u64, payload: Payload<'_>) -> C
     commands
 }
 
-fn seen(connection: &EmbeddedConnection, item: Return, delivered: &mut Vec<u64>) -> Returned {
+fn seen(connection: &AnyConnection, item: Return, delivered: &mut Vec<u64>) -> Returned {
     let mine = |node: NodePtr, its: Cookie| match cookie(node.0) == its.0 {
         true => node.0,
         false => u64::MAX,
