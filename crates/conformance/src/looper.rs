@@ -194,7 +194,15 @@ fn lp_08_the_last_idle_thread_is_first(kit: &Kit) -> Verdict {
     for (code, _) in handles {
         expect("the order of calls that found no idle thread", server.read()?.call()?.code, code)?;
     }
-    Ok(())
+    // The first round trip makes the acquaintance, after which the embedded driver calls directly.
+    let pair = kit.pair()?;
+    pair.client.round_trip("a call", pair.handle, &pair.server)?;
+    pair.client.start_call(pair.handle, 1, b"")?;
+    pair.client.send_oneway(pair.handle, 2, b"")?;
+    let call = pair.server.read()?.call()?;
+    expect("what comes first of a call and a oneway call behind it", call.code, 1)?;
+    pair.server.finish_call()?;
+    expect("what comes behind the call", pair.server.read()?.call()?.code, 2)
 }
 
 fn lp_09_a_busy_thread_takes_no_other_work(kit: &Kit) -> Verdict {

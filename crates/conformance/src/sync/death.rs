@@ -43,6 +43,11 @@ pub(super) fn tx_18_a_reply_to_nobody_is_dropped(kit: &Kit) -> Verdict {
     client.thread_exit()?;
     server.finish_call()?;
     client.expect_silence("the new thread of the same number")?;
+    let (Pair { server, client, .. }, _) = kit.called_pair(TransactionFlags::CALL)?;
+    client.thread_exit()?;
+    server.reply(Draft::of(&Node::number(5).object(object::BINDER)).payload())?;
+    server.expect_read("a reply with a node to a thread that exited", "COMPLETE")?;
+    server.expect_silence("of a node that nobody got")?;
     let Pair { server, client, handle, .. } = kit.pair()?;
     let owned = Node::number(6);
     let watch = kit.watch(&client, owned)?;

@@ -15,7 +15,7 @@ use super::core::arena::{Arena, SIZE_MAX};
 use super::core::{DirectCall, Host, ProcSnapshot, ThreadSnapshot};
 use crate::priority;
 use crate::rpc::codec::Message;
-use crate::rpc::protocol::{Item, OUTBOX_SIZE, ProcId, ThreadKey};
+use crate::rpc::protocol::{Item, Link, OUTBOX_SIZE, ProcId, ThreadKey};
 use crate::shm::Corrupt;
 use crate::shm::call_slot::{self, CallSlots};
 use crate::shm::doorbell::{self, Bell, Doorbells, NEED_RETURN};
@@ -348,6 +348,11 @@ impl Host for MemoryHost {
         if let Some((arena, at)) = self.clients.get(&proc).and_then(|p| p.arena(offset, len)) {
             arena.zero(at, len as usize);
         }
+    }
+
+    fn has_thread(&self, Link { proc, thread }: Link) -> bool {
+        let bell = self.clients.get(&proc).and_then(|client| client.bells.slot(thread.slot));
+        bell.is_some_and(|bell| bell.belongs_to(thread.generation))
     }
 
     fn suspend_lease(&mut self, proc: ProcId) -> Option<&[Range]> {

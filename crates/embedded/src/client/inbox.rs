@@ -82,6 +82,11 @@ impl ActiveThread<'_> {
             }
             Item::PeerGone { peer } => self.accept_peer_gone(peer),
             item => {
+                if let Item::Deliver { delivery } = &item
+                    && delivery.behind_call
+                {
+                    self.take_in_calls_of(delivery.from.proc);
+                }
                 if let Some(answer) = self.state.core.accept(item) {
                     self.process.take_trace_numbers(&answer);
                 }

@@ -69,6 +69,7 @@ impl ActiveThread<'_> {
         let transact = Transact {
             kind: TransactKind::Call { handle: data.target as u32 },
             lineage: self.thread().lineage().map_or(Lineage::EMPTY, |lineage| *lineage),
+            behind_call: oneway && self.thread().awaited_slot().is_some(),
             sched: inherit::sending(self.who, self.own().before),
             ..blank(self.who, data)
         };
@@ -254,6 +255,7 @@ fn blank(sender: Identity, data: &TransactionData) -> Transact {
         fault_errno: 0,
         data_fault: 0,
         frees: None,
+        behind_call: false,
         sched: sender.scheduling(),
         lineage: Lineage::EMPTY,
     }

@@ -22,6 +22,7 @@ use super::slot_look::WatchedSlot;
 use super::slot_payload::{ReceiveError, SlotPayload};
 use super::wake::Wake;
 use crate::priority::is_realtime;
+use crate::rpc::protocol::{ProcId, ThreadKey};
 use crate::settings::Inherit;
 use crate::shm::Corrupt;
 use crate::shm::call_slot::{CUT_FROM, ReplyHeader, Shape, Source};
@@ -57,6 +58,18 @@ impl ActiveThread<'_> {
             }
         }
         postponed.into_iter().for_each(|call| self.state.core.accept_slot_call(call));
+    }
+
+    /// Takes in the calls of one peer.
+    #[cold]
+    pub(super) fn take_in_calls_of(&mut self, peer: ProcId) {
+        for channel in self.state.core.channels.inbound_of(peer) {
+            for call_slot in channel.call_slots.called() {
+                if let Some(call) = self.take_call(&channel, call_slot) {
+                    self.state.core.accept_slot_call(call);
+                }
+            }
+        }
     }
 
     /// Retries calls that could not be finished before.
@@ -188,16 +201,18 @@ impl ActiveThread<'_> {
         let header =
             ReplyHeader { code: data.code, flags: data.flags, shape: Shape::default(), cpu, watching };
         channel.end_serving(taken.call_slot);
-        let sent = channel.call_slots.reply(taken, &header, payload).is_ok();
+        let ThreadKey { slot: caller, generation } = call.request.header.thread;
+        let bell = channel.bells.slot(caller);
+        let is_there = bell.as_ref().is_some_and(|bell| bell.belongs_to(generation));
+        let sent = is_there && channel.call_slots.reply(taken, &header, payload).is_ok();
         if !sent {
             channel.call_slots.fail(taken, EFAULT);
         }
-        let caller = call.request.header.thread.slot;
         let mut wakes = false;
         if sent && shape.len() >= CUT_FROM {
             self.unlocked(|_| copy_reply_in_chunks(&call, payload));
         } else {
-            wakes = channel.bells.slot(caller).is_some_and(|bell| bell.ring());
+            wakes = bell.is_some_and(|bell| bell.ring());
         }
         if !sent || channel.is_closed() {
             self.state.core.refuse_slot_reply(slot, acknowledgement);

@@ -298,6 +298,13 @@ impl<M: Memory> Bell<'_, M> {
         generation
     }
 
+    /// Whether the thread of this generation still has the slot.
+    #[inline]
+    #[must_use]
+    pub fn belongs_to(&self, generation: u32) -> bool {
+        self.generation() == generation && self.tid() != 0
+    }
+
     /// Frees the slot of a thread that is gone.
     pub fn move_out(&self) {
         self.word(TID).store(0, Ordering::Relaxed);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::arena::Arena;
-use crate::rpc::protocol::{Item, ProcId, ThreadKey};
+use crate::rpc::protocol::{Item, Link, ProcId, ThreadKey};
 use crate::shm::call_slot::look::UnderWay;
 use crate::shm::lease::Range;
 
@@ -96,6 +96,8 @@ pub trait Host {
     fn settle(&mut self, proc: ProcId) -> bool;
     /// Milliseconds of a monotonic clock.
     fn now_ms(&self) -> u64;
+    /// Whether a thread has not exited, as far as its process shows.
+    fn has_thread(&self, link: Link) -> bool;
     /// Threads of a process, for the state files.
     fn threads(&self, proc: ProcId) -> Vec<ThreadSnapshot>;
     /// Snapshot of a process, for the state files.

@@ -25,7 +25,8 @@ impl Core {
         host: &mut impl Host,
     ) -> Verdict {
         self.note(sending, Kind::Reply, 0);
-        let Some(caller) = caller.filter(|caller| self.procs.contains_key(&caller.proc)) else {
+        let is_there = |caller: &Link| self.procs.contains_key(&caller.proc) && host.has_thread(*caller);
+        let Some(caller) = caller.filter(is_there) else {
             self.transaction_log.fail(sending.id, Refusal::dead(0));
             return Verdict::replied(sending.id, true);
         };

@@ -11,7 +11,7 @@ use super::arena::Arena;
 use super::host::DirectCall;
 use super::{Client, Core, Host, ProcSnapshot, ThreadSnapshot};
 use crate::rpc::protocol::{
-    Delivery, Item, Lineage, ProcId, Request, Sched, ThreadKey, Transact, TransactKind,
+    Delivery, Item, Lineage, Link, ProcId, Request, Sched, ThreadKey, Transact, TransactKind,
 };
 use crate::shm::lease::Range;
 
@@ -39,6 +39,8 @@ pub(crate) struct RecordingHost {
     pub(crate) settled: Vec<(ProcId, BTreeMap<u32, u32>)>,
     pub(crate) no_channels: bool,
     pub(crate) dropped: Vec<u32>,
+    /// Threads that have exited.
+    pub(crate) exited: Vec<Link>,
     /// State of each process's only thread.
     pub(crate) serving: [u32; 6],
     pub(crate) direct_calls: Vec<DirectCall>,
@@ -51,6 +53,9 @@ impl Host for RecordingHost {
     }
     fn zero(&mut self, proc: ProcId, offset: u64, len: u64) {
         self.write(proc, offset, &vec![0; len as usize]);
+    }
+    fn has_thread(&self, link: Link) -> bool {
+        !self.exited.contains(&link)
     }
     fn suspend_lease(&mut self, proc: ProcId) -> Option<&[Range]> {
         self.placed.get(&proc).map(Vec::as_slice)
@@ -445,6 +450,7 @@ impl Message {
             fault_errno: self.fault.1,
             data_fault: self.data_fault,
             frees: self.frees,
+            behind_call: false,
             sched: Sched::default(),
             lineage: self.lineage,
         }

@@ -91,6 +91,7 @@ fn delivery(transaction: u32, to_thread: Option<ThreadKey>) -> Delivery {
         extra_size: 0,
         security_context: None,
         fds: 0,
+        behind_call: false,
         sched: Sched::default(),
         lineage: Lineage::EMPTY,
     }

@@ -71,9 +71,12 @@ fn a_slot_says_who_is_in_it_and_what_was_done_there() {
         bell.count(index);
     }
     assert_eq!((bell.tid(), bell.generation(), bell.looper(), bell.depth()), (100, 1, 3, 4));
+    assert!(bell.belongs_to(1) && !bell.belongs_to(2));
     bell.move_out();
     assert_eq!(bell.tid(), 0);
+    assert!(!bell.belongs_to(1));
     assert_eq!(bell.move_in(101), 2);
+    assert!(bell.belongs_to(2) && !bell.belongs_to(1));
     assert_eq!((bell.looper(), bell.depth()), (0, 0));
     bell.count(0);
     bells.slot(0).expect("inside").count(0);

@@ -115,6 +115,19 @@ fn tx_18_a_reply_to_the_dead_is_dropped() {
 }
 
 #[test]
+fn tx_18_of_a_reply_to_an_exited_thread_nothing_is_counted() {
+    let (mut broker, server, client) = TestBroker::pair(0);
+    let call = broker.call(client, 0, 0, b"");
+    broker.delivered(server);
+    broker.host.exited.push(Link { proc: client, thread: T1 });
+    let reply = Message::reply(call.id).node(0x20, 1, 0);
+    let done = broker.send(server, &reply);
+    assert_eq!((done.outcome, done.stops), (br::TRANSACTION_COMPLETE, true));
+    assert!(broker.host.items[&server].is_empty(), "{:?}", broker.host.items[&server]);
+    assert!(!broker.host.items[&client].iter().any(|item| matches!(item, Item::Reply { .. })));
+}
+
+#[test]
 fn tx_21_errors_say_why() {
     let (mut broker, server, client) = TestBroker::pair(0);
     let failed = |errno| (br::FAILED_REPLY, errno);
