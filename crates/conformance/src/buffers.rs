@@ -16,7 +16,7 @@ items! {
     "BUF-06" Both [] buf_06_freeing_drops_references "FREE_BUFFER drops the references that the buffer holds";
     "BUF-07" Both [seen] buf_07_clearing_when_asked "a buffer is cleared when freed if its sender asked for that";
     "BUF-08" Both [] buf_08_every_order_of_freeing in allocator "freed in any order, buffers leave one gap, and no page in use";
-    "BUF-09" C [differs] buf_09_pages_come_back_under_pressure in allocator "pages of freed buffers go when memory is short, and come back";
+    "BUF-09" Both [differs] buf_09_pages_come_back_under_pressure in allocator "pages of freed buffers go when memory is short, and come back";
 }
 
 /// The receiving area of servers that are filled up.
