@@ -13,6 +13,8 @@ items! {
     "DTH-07" Both [] dth_07_the_last_count_takes_it_back "dropping the last count cancels the registration";
     "DTH-08" Both [] dth_08_it_stays_until_cleared "the registration and the dead handle remain until they are released";
     "DTH-09" Both [] dth_09_never_to_a_thread_that_serves "a registration on a dead node fires for the process, never within a call";
+    "DTH-10" Both [] dth_10_an_answer_that_was_owed "an answer to CLEAR that was owed goes to the thread that acknowledges if that is a looper, else to any";
+    "DTH-11" Both [] dth_11_clearing_while_the_owner_goes "a CLEAR while the owner goes is answered, after at most one notification";
 }
 
 /// A cookie of no node.
@@ -230,4 +232,62 @@ fn dth_09_never_to_a_thread_that_serves(kit: &Kit) -> Verdict {
     expect_death("another looper", &got, COOKIE)?;
     server.finish_call()?;
     client.expect_ending("the call", "COMPLETE REPLY").map(drop)
+}
+
+fn dth_10_an_answer_that_was_owed(kit: &Kit) -> Verdict {
+    for is_looper in [true, false] {
+        let (client, handle) = bereaved(kit)?;
+        expect_death("the notification", &client.read()?, COOKIE)?;
+        client.write(|c| c.clear_death(handle, COOKIE))?;
+        let worker = Worker::new()?;
+        client.on(&worker, move |client| {
+            if is_looper {
+                client.enter_looper()?;
+            }
+            client.write(|c| c.dead_binder_done(COOKIE))
+        })?;
+        if !is_looper {
+            expect_cleared("a looper, as the one that acknowledged is none", &client.read()?, COOKIE)?;
+            continue;
+        }
+        client.expect_silence("another looper than the one that acknowledged")?;
+        expect_cleared("the looper that acknowledged", &client.on(&worker, RawProcess::read)?, COOKIE)?;
+    }
+    Ok(())
+}
+
+fn dth_11_clearing_while_the_owner_goes(kit: &Kit) -> Verdict {
+    /// Owners that come and go, and processes that watch each.
+    const ROUNDS: u64 = 60;
+    const WATCHERS: usize = 24;
+    let watchers = (0..WATCHERS).map(|_| kit.server()).collect::<Result<Vec<_>, _>>()?;
+    let worker = Worker::new()?;
+    for round in 1..=ROUNDS {
+        let (server, node, cookie) = (kit.server()?, Node::number(round), Cookie(round));
+        kit.leave(&server, node, round)?;
+        let mut handles = Vec::new();
+        for watcher in &watchers {
+            let handle = kit.fetch(watcher, round)?;
+            watcher.write(|c| c.request_death(handle, cookie))?;
+            handles.push(handle);
+        }
+        kit.forget(&watchers[0], round)?;
+        let gone = worker.start(move || drop(server))?;
+        // The driver tells them in the order in which they asked, so it and this meet.
+        for (watcher, handle) in watchers.iter().zip(&handles).rev() {
+            watcher.write(|c| c.clear_death(*handle, cookie))?;
+        }
+        gone.wait("closing the owner")?;
+        for (watcher, handle) in watchers.iter().zip(&handles) {
+            let mut got = watcher.read()?;
+            if got.returns.contains(&Return::DeadBinder(cookie)) {
+                expect_death("the notification", &got, cookie)?;
+                watcher.write(|c| c.dead_binder_done(cookie))?;
+                got = watcher.read()?;
+            }
+            expect_cleared("a CLEAR while the owner goes", &got, cookie)?;
+            watcher.write(|c| c.release(*handle))?;
+        }
+    }
+    Ok(())
 }

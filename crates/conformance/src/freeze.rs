@@ -25,6 +25,8 @@ items! {
     "FRZ-09" Both [] frz_09_clearing in notify "clearing a freeze notification is confirmed to the process";
     "FRZ-10" Both [] frz_10_no_handle_no_notification in notify "dropping a handle's last count drops its freeze notification";
     "FRZ-11" Both [] frz_11_freezing_what_goes_away in storm "freezing a process while its nodes go does no harm";
+    "FRZ-12" Both [] frz_12_two_requests_of_one_cookie in notify "each of two requests of one cookie has its CLEAR confirmed";
+    "FRZ-13" Both [] frz_13_a_failed_freeze_is_not_told in notify "nobody is told of a FREEZE that failed";
 }
 
 /// A remote process that owns node 1, and a local client that calls it.

@@ -30,6 +30,7 @@ items! {
     "OPN-11" C [seen differs] opn_11_an_inherited_device_is_the_openers "an inherited device acts for the process that opened it" or embedded::a_child_is_a_process_of_its_own;
     "OPN-12" C [differs] opn_12_devices_without_binderfs "without binderfs the module parameter names the devices" or embedded::a_context_is_there_when_it_is_opened;
     "OPN-13" Both [] opn_13_any_thread_may_map "any thread of a process may open and map";
+    "OPN-14" Both [] opn_14_another_opens_mapping_is_left_alone "a mapping that took the place of another open's holds none of its calls";
 }
 
 fn opn_01_each_open_is_a_process_of_its_own(kit: &Kit) -> Verdict {
@@ -196,4 +197,28 @@ fn opn_13_any_thread_may_map(kit: &Kit) -> Verdict {
     server.enter_looper()?;
     let Pair { server, client, handle, .. } = kit.pair_of(server, kit.open()?, Node::number(1))?;
     client.round_trip("a call to a process that another thread opened", handle, &server)
+}
+
+fn opn_14_another_opens_mapping_is_left_alone(kit: &Kit) -> Verdict {
+    kit.device()?;
+    let size = 8 * sys::page::size();
+    let payload = vec![0x5a; size / 2];
+    let Pair { server: RawProcess { mut conn }, client, handle, .. } = kit.pair_mapped(size)?;
+    let base = conn.map_base();
+    let unmapped = Arc::get_mut(&mut conn).is_some_and(|conn| conn.unmap());
+    ensure(unmapped, || "the receiving area could not be given up".into())?;
+    let second = kit.open_mapped(size)?;
+    skip_unless(second.conn.map_base() == base, "the second mapping lies elsewhere")?;
+    second.enter_looper()?;
+    let Pair { server: second, client, handle: other, .. } = kit.pair_of(second, client, Node::number(2))?;
+    client.send(handle, 1, TransactionFlags::CALL, plain(&payload))?;
+    let refused = client.read_now()?;
+    let refused = required(refused, || "a call to a process that unmapped was delivered".into())?;
+    let want = kit.by_driver("DEAD_REPLY", "FAILED_REPLY");
+    expect_work("a call to a process that unmapped", &refused, want)?;
+    client.send(other, 1, TransactionFlags::CALL, plain(&payload))?;
+    let call = second.expect_read("a call to the process mapped there", "TRANSACTION")?.call()?;
+    expect("whether its bytes are those sent", second.bytes(&call)? == payload, true)?;
+    second.finish_call()?;
+    client.expect_reply("that call")
 }

@@ -14,6 +14,7 @@ items! {
     "DBG-06" Rust [] dbg_06_what_the_rust_driver_writes "the Rust driver's state and stats have fewer and other words";
     "DBG-07" C [] dbg_07_completions_go_with_their_process "the stats count no completion of a process that is gone";
     "DBG-08" C [] dbg_08_freeze_notifications_are_named "the state names freeze notifications that wait";
+    "DBG-09" Both [] dbg_09_words_of_freezing_are_counted "the stats count the words of freeze notifications";
 }
 
 const THREAD: &str = "  thread {tid}: l {l} need_return {need_return} tr {tr}";
@@ -470,4 +471,30 @@ fn dbg_08_freeze_notifications_are_named(kit: &Kit) -> Verdict {
     })?;
     expect_line("has cleared freeze notification")?;
     client.expect_read("clearing it", "CLEAR_FREEZE_NOTIFICATION_DONE").map(drop)
+}
+
+fn dbg_09_words_of_freezing_are_counted(kit: &Kit) -> Verdict {
+    const COOKIE: Cookie = Cookie(0xf9);
+    kit.since(6, 12, "freeze notifications")?;
+    let pair = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let Pair { client, handle, .. } = &pair;
+    client.write(|c| c.request_freeze(*handle, COOKIE))?;
+    client.expect_read("the first state", "FROZEN_BINDER")?;
+    client.write(|c| {
+        c.freeze_done(COOKIE);
+        c.clear_freeze(*handle, COOKIE);
+    })?;
+    client.expect_read("clearing it", "CLEAR_FREEZE_NOTIFICATION_DONE")?;
+    client.set_max_threads(CLIENT)?;
+    let stats = stats_of(kit, CLIENT)?;
+    for word in [
+        "BC_REQUEST_FREEZE_NOTIFICATION",
+        "BC_CLEAR_FREEZE_NOTIFICATION",
+        "BC_FREEZE_NOTIFICATION_DONE",
+        "BR_FROZEN_BINDER",
+        "BR_CLEAR_FREEZE_NOTIFICATION_DONE",
+    ] {
+        expect(word, counted(&stats, word)?, "1")?;
+    }
+    Ok(())
 }

@@ -1,4 +1,6 @@
-//! Contract section 11: freeze notifications (FRZ-06 to FRZ-09).
+//! Contract section 11: freeze notifications (FRZ-06 to FRZ-10, FRZ-12, FRZ-13).
+
+use sys::interrupt::Interrupter;
 
 use crate::freeze::Frozen;
 use crate::prelude::*;
@@ -157,4 +159,47 @@ pub(super) fn frz_10_no_handle_no_notification(kit: &Kit) -> Verdict {
     client.expect_silence("a handle dropped before its state was acknowledged")?;
     frozen.thaw()?;
     client.expect_silence("thawed after that")
+}
+
+pub(super) fn frz_12_two_requests_of_one_cookie(kit: &Kit) -> Verdict {
+    let frozen = notifying(kit)?;
+    let (client, handle) = (&frozen.client, frozen.handle);
+    subscribe(&frozen, "the first state")?;
+    client.write(|c| {
+        c.clear_freeze(handle, COOKIE);
+        c.request_freeze(handle, COOKIE);
+        c.clear_freeze(handle, COOKIE);
+    })?;
+    client.expect_read("the second request, cleared before its state", "CLEAR_FREEZE_NOTIFICATION_DONE")?;
+    client.expect_silence("the first request, its state not acknowledged")?;
+    acknowledge(client, COOKIE)?;
+    client.expect_read("the first request, its state acknowledged", "CLEAR_FREEZE_NOTIFICATION_DONE")?;
+    client.expect_invalid("FREEZE_NOTIFICATION_DONE with both confirmed", |c| c.freeze_done(COOKIE))
+}
+
+pub(super) fn frz_13_a_failed_freeze_is_not_told(kit: &Kit) -> Verdict {
+    let frozen = notifying(kit)?;
+    // It does nothing else, so that a call under way holds none of its reads back.
+    let holder = kit.server()?;
+    let handle = frozen.remote.give(kit, &holder, 1)?;
+    let worker = Worker::new()?;
+    let signal = done("installing a signal handler", Interrupter::install_without_restart())?;
+    frozen.occupy(kit)?;
+    let wait = frozen.waiting(kit, &worker)?;
+    holder.write(|c| c.request_freeze(handle, COOKIE))?;
+    expect_state(&holder, "asked for while FREEZE waits", COOKIE, kit.by_driver(true, false))?;
+    acknowledge(&holder, COOKIE)?;
+    done("sending a signal", signal.interrupt(worker.thread))?;
+    expect_errno("FREEZE after a signal", &wait.wait("FREEZE")?, "EINTR")?;
+    holder.expect_silence("a FREEZE that failed")?;
+    frozen.release(kit)?;
+    frozen.freeze()?;
+    expect_state(&holder, "a FREEZE that succeeded", COOKIE, true)?;
+    acknowledge(&holder, COOKIE)?;
+    frozen.queue_oneway(kit, true)?;
+    expect("FREEZE of a frozen process with a call queued", frozen.try_freeze().as_str(), "EAGAIN")?;
+    holder.expect_silence("a FREEZE that failed and thawed")?;
+    frozen.read_oneway()?;
+    frozen.thaw()?;
+    expect_state(&holder, "a thaw", COOKIE, false)
 }
