@@ -277,7 +277,8 @@ fn options(args: VmArgs) -> Result<Options, String> {
         exec,
         keep_going: args.keep_going,
         env: passed_on(),
-        smp: args.smp,
+        // Instructions are counted on one.
+        smp: if args.icount { Some(1) } else { args.smp },
         memory_mib: args.memory,
         append: args.append,
         root: args.root,

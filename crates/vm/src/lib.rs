@@ -96,6 +96,8 @@ pub struct Options {
     pub limit: TimeLimit,
     /// Count instructions instead of measuring time.
     pub icount: bool,
+    /// With `icount`: an instruction takes 2 to this power nanoseconds of the guest's clock.
+    pub icount_shift: u8,
     /// Count the instructions of each case by function; requires `icount`.
     pub profile: bool,
     /// Accelerator.
@@ -125,6 +127,7 @@ impl Options {
             append: Vec::new(),
             limit: USUAL_LIMIT,
             icount: false,
+            icount_shift: 0,
             profile: false,
             accel: Accel::Auto,
             klog: None,
@@ -249,7 +252,8 @@ fn machine_of(options: &Options, kernel: &Kernel, class: HostClass) -> Machine {
     Machine {
         arch: kernel.arch,
         class,
-        smp: if class == HostClass::Icount { 1 } else { options.smp.unwrap_or(here) },
+        icount_shift: options.icount_shift,
+        smp: options.smp.unwrap_or(if class == HostClass::Icount { 1 } else { here }),
         memory_mib: options.memory_mib,
         kernel: kernel.image.clone(),
         forward: options.forward.clone(),

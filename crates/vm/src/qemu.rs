@@ -20,6 +20,8 @@ use super::job::PORT;
 pub(super) struct Machine {
     pub(super) arch: Arch,
     pub(super) class: HostClass,
+    /// See [`crate::Options::icount_shift`].
+    pub(super) icount_shift: u8,
     pub(super) smp: u32,
     pub(super) memory_mib: u32,
     pub(super) kernel: PathBuf,
@@ -28,15 +30,18 @@ pub(super) struct Machine {
 }
 
 /// Accelerator and CPU model of a class.
-fn cpu_arguments(class: HostClass, facts: &Facts) -> Vec<&'static str> {
-    match class {
-        HostClass::Kvm => vec!["-accel", "kvm", "-cpu", "host"],
-        HostClass::Icount => {
-            let counting = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"];
-            counting.into_iter().chain(["-cpu", facts.counted_cpu]).collect()
-        }
-        _ => vec!["-accel", "tcg,thread=multi", "-cpu", facts.emulated_cpu],
+fn cpu_arguments(machine: &Machine, facts: &Facts) -> Vec<String> {
+    let (accel, cpu) = match machine.class {
+        HostClass::Kvm => ("kvm", "host"),
+        HostClass::Icount => ("tcg,thread=single", facts.counted_cpu),
+        _ => ("tcg,thread=multi", facts.emulated_cpu),
+    };
+    let mut list = vec!["-accel".to_owned(), accel.to_owned()];
+    if machine.class == HostClass::Icount {
+        list.extend(["-icount".to_owned(), format!("shift={},sleep=off", machine.icount_shift)]);
     }
+    list.extend(["-cpu".to_owned(), cpu.to_owned()]);
+    list
 }
 
 /// Doubles commas, which separate options in QEMU's arguments.
@@ -50,8 +55,8 @@ fn arguments(machine: &Machine, initramfs: &str, console: &str, more: &[String])
     let mut list: Vec<String> = ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
         .into_iter()
         .chain(["-machine", facts.machine])
-        .chain(cpu_arguments(machine.class, facts))
         .map(str::to_owned)
+        .chain(cpu_arguments(machine, facts))
         .collect();
     let mut option = |name: &str, value: String| list.extend([name.to_owned(), value]);
     option("-smp", machine.smp.to_string());
@@ -191,6 +196,7 @@ mod tests {
         Machine {
             arch: Arch::X86,
             class,
+            icount_shift: 0,
             smp: 2,
             memory_mib: 512,
             kernel: "/k,1".into(),
@@ -213,6 +219,12 @@ mod tests {
             assert!(line.contains(want), "{class:?}: {line}");
             assert!(line.contains("path=/c,,2 ") && line.contains("-kernel /k,1 "), "{line}");
         }
+    }
+
+    #[test]
+    fn an_instruction_takes_as_long_as_asked_for() {
+        let line = arguments(&Machine { icount_shift: 3, ..machine(HostClass::Icount) }, "/i", "/c", &[]);
+        assert!(line.join(" ").contains("-icount shift=3,sleep=off"), "{line:?}");
     }
 
     #[test]
