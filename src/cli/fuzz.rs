@@ -50,6 +50,14 @@ pub(crate) struct FuzzArgs {
     #[arg(long, value_name = "X", default_value_t = 1)]
     seed: u64,
 
+    /// Also run each program in N orders: its threads side by side, with waits, priorities and CPUs from the seed
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1000))]
+    schedules: u64,
+
+    /// Guests count instructions, each of 2^SHIFT ns, so that a boot has the same order each time; another shift, another order
+    #[arg(long, value_name = "SHIFT", value_parser = clap::value_parser!(u8).range(1..=10))]
+    icount: Option<u8>,
+
     /// Run the programs of FILE (- for stdin) instead of random ones: one step a line, --- between programs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     program: Option<PathBuf>,
@@ -74,9 +82,13 @@ pub(crate) fn run(args: &FuzzArgs) -> CommandResult {
     let given = args.program.as_deref().map(read).transpose()?;
     // Without the handlers a signal kills this process, and nothing worse.
     let _ = sys::stop_signal::catch();
-    let runners = args.drivers.iter().map(DriverWord::runner).collect::<Result<Vec<_>, _>>();
+    let runners = args.drivers.iter().map(|word| word.runner(args.icount)).collect::<Result<Vec<_>, _>>();
     let runners = runners.or_exit(exit::UNABLE)?;
+    if args.icount.is_some() && !runners.iter().any(|runner| runner.boots()) {
+        return Err(Failure::new(exit::USAGE, "--icount is for guests, and none of the drivers is in one"));
+    }
     let round = if runners.iter().any(|runner| runner.boots()) { ROUND.1 } else { ROUND.0 };
+    let round = round.div_ceil(args.schedules + 1);
     let mut session = Session::new(runners);
     let keep = args.out.as_deref().map(Keep::open).transpose()?;
     let mut findings = 0;
@@ -86,14 +98,14 @@ pub(crate) fn run(args: &FuzzArgs) -> CommandResult {
         keep.as_ref().map_or(Ok(()), |keep| keep.finding(findings, finding))
     };
     if let Some(programs) = given {
-        session.compare(&programs, None, &mut report).or_exit(exit::UNABLE)?;
+        session.compare(&programs, &[], &mut report).or_exit(exit::UNABLE)?;
     } else {
         let start = Instant::now();
         let mut seed = keep.as_ref().and_then(Keep::next_seed).unwrap_or(args.seed);
         let mut left = args.programs.unwrap_or(u64::MAX);
         while left > 0 && start.elapsed().as_secs() < args.seconds && sys::stop_signal::received().is_none() {
             let count = round.min(left);
-            session.round(seed..seed + count, &mut report).or_exit(exit::UNABLE)?;
+            session.round(seed..seed + count, args.schedules, &mut report).or_exit(exit::UNABLE)?;
             (seed, left) = (seed + count, left - count);
             if let Some(keep) = &keep {
                 keep.set_next_seed(seed)?;
@@ -114,8 +126,12 @@ fn summary(totals: &Totals, findings: u64) -> String {
     let known: u64 = totals.known.values().sum();
     let items: Vec<String> = totals.known.iter().map(|(item, count)| format!("{item} {count}")).collect();
     let items = if items.is_empty() { String::new() } else { format!(" ({})", items.join(", ")) };
+    let scheduled = match totals.scheduled {
+        0 => String::new(),
+        count => format!(" and {count} with threads side by side"),
+    };
     format!(
-        "fuzz: {} programs, {} alike; differences: {findings} new, {} more of their kinds, {known} known{items}, {} not reproducible\n",
+        "fuzz: {} programs{scheduled}, {} alike; differences: {findings} new, {} more of their kinds, {known} known{items}, {} not reproducible\n",
         totals.programs, totals.alike, totals.again, totals.fickle,
     )
 }
@@ -166,10 +182,10 @@ impl fmt::Display for DriverWord {
 }
 
 impl DriverWord {
-    fn runner(&self) -> Result<Box<dyn Runner>, String> {
+    fn runner(&self, icount: Option<u8>) -> Result<Box<dyn Runner>, String> {
         Ok(match self {
             Self::Here(driver, direct) => Box::new(local(&self.to_string(), *driver, *direct)?),
-            Self::Guest(kernel) => Box::new(guest::Guest::new(&self.to_string(), kernel)?),
+            Self::Guest(kernel) => Box::new(guest::Guest::new(&self.to_string(), kernel, icount)?),
         })
     }
 }

@@ -40,6 +40,14 @@ fn a_difference_is_found_shrunk_and_kept_and_the_same_program_shows_it_again() {
 }
 
 #[test]
+fn threads_side_by_side_leave_nothing_behind_in_any_order() {
+    let args = ["fuzz", "--drivers", "embedded", "--programs", "8", "--seconds", "600", "--schedules", "4"];
+    binderperf(&args).ended(0).printed("fuzz: 8 programs and 32 with threads side by side, 8 alike");
+    let counted = binderperf(&["fuzz", "--icount", "3"]).ended(2);
+    counted.complained("--icount is for guests");
+}
+
+#[test]
 fn the_next_seed_is_kept_and_gone_on_from() {
     let folder = Folder::new("fuzz");
     let out = folder.path("out");

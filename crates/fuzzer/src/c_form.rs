@@ -91,6 +91,8 @@ fn action(number: usize, action: &Action) -> String {
             "{{ struct pollfd x = {{ fd, POLLIN }}; printf(\"{number}: poll %d\\n\", poll(&x, 1, 0)); }}"
         ),
         Action::Signal(thread) => format!("{{ pthread_kill(threads[{thread}], SIGUSR1); }}"),
+        // A C program takes one step after the other.
+        Action::Schedule(_) => "{ }".to_owned(),
         Action::Exchange(commands, read) => {
             let commands: String = commands.iter().map(|one| format!("{} ", command(one))).collect();
             let (room, wait) = read.map_or((0, 0), |Read { room, waits }| (room, u8::from(waits)));

@@ -38,8 +38,11 @@ impl Difference {
     }
 }
 
-/// An outcome's words without what stands in parentheses, and without numbers.
+/// An outcome's words without what stands in parentheses; of a fault also without numbers, which an order may change.
 fn kind(outcome: &str) -> String {
+    if (Line { step: 0, thread: None, text: outcome.to_owned() }).is_fault() {
+        return outcome.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+    }
     let mut depth = 0_u32;
     let kept = outcome.chars().filter(|letter| {
         match letter {
@@ -71,6 +74,9 @@ pub fn first(
             .map(|all| all.lines.iter().filter(|line| line.step == number).collect())
             .collect();
         let outcomes: Vec<String> = seen.iter().map(|lines| joined(lines)).collect();
+        if seen.iter().flatten().any(|line| line.is_fault()) {
+            return (Some(Difference { step: Some(number), outcomes, known: None }), passed);
+        }
         if outcomes.iter().all(|outcome| *outcome == outcomes[0]) {
             continue;
         }
@@ -93,4 +99,33 @@ fn joined(lines: &[&Line]) -> String {
         Some(thread) => format!("{thread}: {}", line.text),
     });
     texts.collect::<Vec<_>>().join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_counts_also_if_all_drivers_have_it() {
+        let program: Program = "p0.t0 open 4096\np0.t0 schedule 7\np0.t0 read".parse().expect("a program");
+        let names = ["kernel:c".to_owned(), "embedded".to_owned()];
+        let found = |texts: [&str; 2]| {
+            let transcripts = texts.map(|text| Transcript {
+                lines: (!text.is_empty())
+                    .then(|| Line { step: 1, thread: None, text: text.to_owned() })
+                    .into_iter()
+                    .collect(),
+                kernel: Vec::new(),
+            });
+            first(&names, &program, &transcripts.each_ref()).0.map(|difference| difference.kind())
+        };
+        assert_eq!(found(["", ""]), None);
+        assert_eq!(found(["EAGAIN", "EAGAIN"]), None);
+        let left = "left behind: node 12";
+        assert_eq!(found([left, left]).as_deref(), Some("left behind: node  / left behind: node "));
+        assert_eq!(
+            found(["", "the driver keeps a process"]).as_deref(),
+            Some(" / the driver keeps a process")
+        );
+    }
 }

@@ -29,6 +29,17 @@ pub fn program(seed: u64) -> Program {
     Program { steps: made.steps }
 }
 
+/// The program of a seed whose threads take their steps side by side, once they know each other, in one of many orders.
+#[must_use]
+pub fn scheduled(seed: u64, order: u64) -> Program {
+    let mut made = program(seed);
+    let begin = acquaintance().steps.len();
+    // Mixed with the program's seed, so that programs with neighbouring seeds have other orders.
+    let order = Rng::with_seed(seed ^ order.rotate_left(32)).u64(..);
+    made.steps.insert(begin, Step { proc: 0, thread: 0, action: Action::Schedule(order) });
+    made
+}
+
 /// Steps after which p0 is the manager with handles 1 (of p1) and 2 (of p2), and p1 and p2 have handle 1, of the other.
 #[must_use]
 pub fn acquaintance() -> Program {

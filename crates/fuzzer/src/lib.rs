@@ -1,7 +1,8 @@
 //! Random programs of Binder processes: the same program on several drivers must give the same.
 //!
 //! - [`program`]: steps. - [`text`]: their text. - [`generate`]: programs from seeds.
-//! - `player`: a process that takes steps; `payload`, the bytes that it sends; `outcome`, what came back as text.
+//! - `player`: a process that takes steps; `payload`, the bytes that it sends; `outcome`, what came back as text; `lane`, steps
+//!   side by side.
 //! - [`stage`]: runs a program on one driver, step by step. - [`transcript`]: what it gave.
 //! - [`runner`]: drivers of this machine, and many programs.
 //! - [`compare`]: the first difference; [`known`], which ones are. [`shrink`]: shorter programs. [`session`]: all of it.
@@ -15,6 +16,7 @@ pub mod compare;
 mod finding;
 pub mod generate;
 pub mod known;
+mod lane;
 mod outcome;
 mod payload;
 mod player;

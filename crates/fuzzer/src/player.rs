@@ -1,11 +1,13 @@
 //! A process of a program: takes steps from its standard input, each on one of its threads, and writes what came of it.
 //! Not here: whose turn it is (`stage`).
 //!
-//! Lines in: `begin PIDS`, `do STEP`, `look` (what became of waiting threads), `end`. Each is answered with one line.
+//! Lines in: `begin PIDS`, `do STEP`, `look` (what became of waiting threads), `plan STEP` and `go SEED` (takes the planned
+//! steps side by side), `settle` (waits until they are taken), `end`. Each is answered with one line.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,12 +18,17 @@ use procgroup::Role;
 use serde::{Deserialize, Serialize};
 use sys::interrupt::{Interrupter, ThreadId};
 
+use crate::lane::{self, Lane, lanes};
 use crate::outcome;
 use crate::payload::{Encoded, Holdings};
 use crate::program::{Action, Command, Read, Step, THREADS};
 
 /// Time after which a step that does not wait hangs.
 const HANG: Duration = Duration::from_secs(20);
+/// The same of steps side by side, which are all taken within milliseconds.
+const LANE_HANG: Duration = Duration::from_secs(6);
+/// Looks in a row after which a thread is taken to sleep until somebody wakes it.
+const CALM: u32 = 20;
 /// Time between looks at a thread that may sleep.
 const LOOK: Duration = Duration::from_micros(250);
 
@@ -56,6 +63,20 @@ struct Shared {
     /// The outcome of each thread's step, once it is there.
     slots: Mutex<[Option<String>; THREADS]>,
     done: Condvar,
+    /// CPUs of the process.
+    cpus: Vec<u32>,
+    /// Steps of lanes that are not begun are left out.
+    stop: AtomicBool,
+    /// Whether a thread is in a step of its lane that may sleep.
+    may_sleep: [AtomicBool; THREADS],
+}
+
+/// Work for a thread.
+enum Job {
+    /// One step.
+    Step(Action),
+    /// Steps on its own.
+    Lane(Lane),
 }
 
 #[derive(Default)]
@@ -76,10 +97,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 struct Player {
     shared: Arc<Shared>,
-    threads: Vec<Sender<Action>>,
-    /// Threads whose step waits.
+    threads: Vec<Sender<Job>>,
+    /// Threads whose step or lane is not known to have ended.
     waiting: [bool; THREADS],
     looks: u32,
+    /// Steps to be taken side by side.
+    plan: Vec<Step>,
+    /// Threads that have begun to take them.
+    side_by_side: [bool; THREADS],
 }
 
 fn serve(role: &PlayerRole) -> io::Result<()> {
@@ -90,8 +115,12 @@ fn serve(role: &PlayerRole) -> io::Result<()> {
         state: Mutex::default(),
         slots: Mutex::default(),
         done: Condvar::new(),
+        cpus: sys::sched::affinity()?,
+        stop: AtomicBool::new(false),
+        may_sleep: Default::default(),
     });
-    let mut player = Player { shared, threads: Vec::new(), waiting: [false; THREADS], looks: role.looks };
+    let (waiting, side_by_side, plan) = ([false; THREADS], [false; THREADS], Vec::new());
+    let mut player = Player { shared, threads: Vec::new(), waiting, looks: role.looks, plan, side_by_side };
     player.start_threads();
     procgroup::role::tell_ready("")?;
     for line in io::stdin().lines() {
@@ -101,6 +130,9 @@ fn serve(role: &PlayerRole) -> io::Result<()> {
             "begin" => player.begin(rest),
             "do" => player.take(rest),
             "look" => player.look(),
+            "plan" => player.plan(rest),
+            "go" => player.go(rest.parse().unwrap_or_default()),
+            "settle" => player.calm(),
             _ => player.end(),
         };
         procgroup::role::say(&answer);
@@ -111,12 +143,15 @@ fn serve(role: &PlayerRole) -> io::Result<()> {
 impl Player {
     fn start_threads(&mut self) {
         for number in 0..THREADS {
-            let (sender, actions) = mpsc::channel::<Action>();
+            let (sender, jobs) = mpsc::channel::<Job>();
             let shared = Arc::clone(&self.shared);
             std::thread::spawn(move || {
                 locked(&shared.state).threads[number] = Some(ThreadId::current());
-                for action in actions {
-                    let outcome = shared.act(number, &action);
+                for job in jobs {
+                    let outcome = match job {
+                        Job::Step(action) => shared.act(number, &action),
+                        Job::Lane(lane) => shared.follow(number, &lane),
+                    };
                     locked(&shared.slots)[number] = Some(outcome);
                     shared.done.notify_all();
                 }
@@ -155,7 +190,7 @@ impl Player {
         let may_wait = matches!(&action, Action::Exchange(_, Some(Read { waits: true, .. })));
         locked(&self.shared.slots)[thread] = None;
         // Fails only after the thread has ended, which it does with this process.
-        let _ = self.threads[thread].send(action);
+        let _ = self.threads[thread].send(Job::Step(action));
         match self.settle(thread, may_wait) {
             Some(outcome) => outcome,
             None if may_wait => {
@@ -167,13 +202,52 @@ impl Player {
     }
 
     fn signal(&self, target: usize) -> String {
-        if !self.waiting[target] {
-            return "nobody waits".to_owned();
+        if self.waiting[target] { self.shared.signal(target) } else { "nobody waits".to_owned() }
+    }
+
+    fn plan(&mut self, text: &str) -> String {
+        match text.parse::<Step>() {
+            Ok(step) if self.waiting[step.thread] => return "its thread waits".to_owned(),
+            Ok(step) => self.plan.push(step),
+            Err(why) => return why,
         }
-        let thread = locked(&self.shared.state).threads[target];
-        match thread.map(|thread| self.shared.interrupter.interrupt(thread)) {
-            Some(Ok(())) => "sent".to_owned(),
-            _ => "not sent".to_owned(),
+        "ok".to_owned()
+    }
+
+    /// Begins the planned steps side by side.
+    fn go(&mut self, seed: u64) -> String {
+        let lanes = lanes(seed, std::mem::take(&mut self.plan), &self.shared.cpus);
+        for (thread, lane) in lanes.into_iter().enumerate() {
+            self.side_by_side[thread] = !lane.turns.is_empty();
+            if lane.turns.is_empty() {
+                continue;
+            }
+            self.waiting[thread] = true;
+            locked(&self.shared.slots)[thread] = None;
+            let _ = self.threads[thread].send(Job::Lane(lane));
+        }
+        "ok".to_owned()
+    }
+
+    /// Waits until each thread has taken its steps, or sleeps in one that may.
+    fn calm(&self) -> String {
+        let (start, mut asleep) = (Instant::now(), [0; THREADS]);
+        let ids = locked(&self.shared.state).threads;
+        loop {
+            let busy = (0..THREADS).find(|thread| {
+                let is_over = locked(&self.shared.slots)[*thread].is_some();
+                self.side_by_side[*thread] && !is_over && asleep[*thread] <= CALM
+            });
+            let Some(busy) = busy else { return "ok".to_owned() };
+            if sys::patience::is_over(start, LANE_HANG) {
+                return format!("t{busy} hangs");
+            }
+            std::thread::sleep(LOOK);
+            for (thread, id) in ids.iter().enumerate() {
+                let sleeps =
+                    self.shared.may_sleep[thread].load(Ordering::Relaxed) && id.is_some_and(is_asleep);
+                asleep[thread] = if sleeps { asleep[thread] + 1 } else { 0 };
+            }
         }
     }
 
@@ -218,6 +292,7 @@ impl Player {
     /// Ends what waits and closes everything, for the next program.
     fn end(&mut self) -> String {
         let start = Instant::now();
+        self.shared.stop.store(true, Ordering::Relaxed);
         while self.waiting.contains(&true) {
             if sys::patience::is_over(start, HANG) {
                 return "hangs".to_owned();
@@ -237,6 +312,7 @@ impl Player {
                 self.waiting[thread] &= slot.take().is_none();
             }
         }
+        self.shared.stop.store(false, Ordering::Relaxed);
         self.shared.close();
         locked(&self.shared.state).freed = 0;
         "ok".to_owned()
@@ -262,11 +338,14 @@ fn ok(result: io::Result<()>) -> String {
 
 impl Shared {
     fn close(&self) -> String {
-        let mut state = locked(&self.state);
-        let was = state.connection.take();
-        state.held.clear();
-        state.nonblocking = false;
-        state.met = [false; THREADS];
+        let was = {
+            let mut state = locked(&self.state);
+            state.held.clear();
+            state.nonblocking = false;
+            state.met = [false; THREADS];
+            state.connection.take()
+        };
+        // It closes below, without the lock, unless another thread uses it.
         if was.is_some() { "ok".to_owned() } else { "not open".to_owned() }
     }
 
@@ -283,6 +362,36 @@ impl Shared {
             }
             Err(why) => why.to_string().lines().collect::<Vec<_>>().join(" "),
         }
+    }
+
+    fn signal(&self, target: usize) -> String {
+        let thread = locked(&self.state).threads[target];
+        match thread.map(|thread| self.interrupter.interrupt(thread)) {
+            Some(Ok(())) => "sent".to_owned(),
+            _ => "not sent".to_owned(),
+        }
+    }
+
+    /// Takes the steps of a lane.
+    fn follow(&self, thread: usize, lane: &Lane) -> String {
+        lane.adopt();
+        for (time, action) in &lane.turns {
+            lane::wait(*time);
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            // Another thread may have made the file a blocking one.
+            let may_sleep = matches!(action, Action::Exchange(_, Some(_)));
+            self.may_sleep[thread].store(may_sleep, Ordering::Relaxed);
+            let _ = match action {
+                Action::Close => self.close(),
+                Action::Signal(target) => self.signal(*target),
+                _ => self.act(thread, action),
+            };
+            self.may_sleep[thread].store(false, Ordering::Relaxed);
+        }
+        lane::leave(&self.cpus);
+        "ok".to_owned()
     }
 
     fn act(&self, thread: usize, action: &Action) -> String {
@@ -302,7 +411,9 @@ impl Shared {
         }
         let pid = |proc: &usize| pids.get(*proc).copied().unwrap_or_default();
         match action {
-            Action::Open(_) | Action::Close | Action::Kill | Action::Signal(_) => String::new(),
+            Action::Open(_) | Action::Close | Action::Kill | Action::Signal(_) | Action::Schedule(_) => {
+                String::new()
+            }
             Action::Manager => ok(connection.become_context_manager(None)),
             Action::MaxThreads(count) => ok(connection.set_max_threads(*count)),
             Action::ThreadExit => ok(connection.thread_exit()),

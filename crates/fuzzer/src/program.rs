@@ -15,6 +15,17 @@ pub struct Program {
     pub steps: Vec<Step>,
 }
 
+impl Program {
+    /// Where threads begin to take their steps side by side, and the seed of their order.
+    #[must_use]
+    pub fn schedule(&self) -> Option<(usize, u64)> {
+        self.steps.iter().enumerate().find_map(|(number, step)| match step.action {
+            Action::Schedule(seed) => Some((number, seed)),
+            _ => None,
+        })
+    }
+}
+
 /// One step of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -77,6 +88,8 @@ pub enum Action {
     Poll,
     /// A signal to this thread of the same process.
     Signal(usize),
+    /// From here on threads take their steps side by side, in the order of this seed.
+    Schedule(u64),
     /// `BINDER_WRITE_READ`: commands, then a read.
     Exchange(Vec<Command>, Option<Read>),
 }

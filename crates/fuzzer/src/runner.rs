@@ -72,7 +72,8 @@ impl Runner for Local {
     }
 
     fn run(&mut self, programs: &[Program]) -> Result<Vec<Transcript>, String> {
-        programs.iter().map(|program| self.one(program).map_err(|Stuck(why)| why)).collect()
+        let one = |program| self.one(program).map_err(|Stuck(why)| format!("{why}, after\n{program}"));
+        programs.iter().map(one).collect()
     }
 }
 

@@ -12,11 +12,18 @@ use crate::runner::Runner;
 use crate::shrink::shrink;
 use crate::transcript::Transcript;
 
+/// Runs in a row in which a finding must come again.
+const AGAIN: usize = 2;
+/// Runs in one of which a finding of threads side by side must come again to be shrunk.
+const ORDERED_AGAIN: usize = 6;
+
 /// A difference that no list knows, or a fault of a kernel.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The program's seed; `None`: it was given.
     pub seed: Option<u64>,
+    /// The seed of its threads' order, where they ran side by side.
+    pub order: Option<u64>,
     /// The shortest program that still differs.
     pub program: Program,
     /// Names of all drivers.
@@ -30,8 +37,10 @@ pub struct Finding {
 /// Counts of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Programs that ran on every driver.
+    /// Programs that ran on every driver, step by step.
     pub programs: u64,
+    /// Programs that ran on every driver with steps side by side.
+    pub scheduled: u64,
     /// Programs without any difference.
     pub alike: u64,
     /// Differences that did not come again with the same program.
@@ -59,41 +68,52 @@ impl Session {
         Self { runners, names, totals: Totals::default(), kinds: Vec::new() }
     }
 
-    /// Runs the programs of these seeds; `report` gets each finding when it is shrunk.
+    /// Runs the programs of these seeds, each once step by step and in as many `orders` side by side; `report` gets each
+    /// finding when it is shrunk.
     ///
     /// # Errors
     /// A driver that can run no program, or what `report` met.
     pub fn round(
         &mut self,
         seeds: Range<u64>,
+        orders: u64,
         report: &mut dyn FnMut(&Finding) -> Result<(), String>,
     ) -> Result<(), String> {
-        let programs: Vec<Program> = seeds.clone().map(generate::program).collect();
-        self.compare(&programs, Some(seeds.start), report)
+        let (mut of, mut programs) = (Vec::new(), Vec::new());
+        for seed in seeds {
+            of.extend((0..=orders).map(|_| Some(seed)));
+            programs.push(generate::program(seed));
+            programs.extend((0..orders).map(|order| generate::scheduled(seed, order)));
+        }
+        self.compare(&programs, &of, report)
     }
 
-    /// Runs programs that were given.
+    /// Runs programs that were given, those of `seeds` where there are any.
     ///
     /// # Errors
     /// See [`Self::round`].
     pub fn compare(
         &mut self,
         programs: &[Program],
-        first_seed: Option<u64>,
+        seeds: &[Option<u64>],
         report: &mut dyn FnMut(&Finding) -> Result<(), String>,
     ) -> Result<(), String> {
         let all = run_on(&mut self.runners, programs)?;
         for (number, program) in programs.iter().enumerate() {
-            self.totals.programs += 1;
+            let is_scheduled = program.schedule().is_some();
+            *(if is_scheduled { &mut self.totals.scheduled } else { &mut self.totals.programs }) += 1;
             let transcripts: Vec<&Transcript> = all.iter().map(|driver| &driver[number]).collect();
             let (difference, passed) = first(&self.names, program, &transcripts);
             self.count(&passed);
             match difference {
-                None => self.totals.alike += u64::from(passed.is_empty()),
+                None => self.totals.alike += u64::from(passed.is_empty() && !is_scheduled),
                 Some(Difference { known: Some(known), .. }) => self.count(&[known]),
                 Some(difference) => {
-                    let seed = first_seed.map(|seed| seed + number as u64);
-                    self.found(seed, program, difference, report)?;
+                    let transcripts = transcripts.into_iter().cloned().collect();
+                    let seed = seeds.get(number).copied().flatten();
+                    let (program, names) = (program.clone(), self.names.clone());
+                    let order = program.schedule().map(|(_, order)| order);
+                    self.found(Finding { seed, order, program, names, transcripts, difference }, report)?;
                 }
             }
         }
@@ -106,19 +126,40 @@ impl Session {
         }
     }
 
+    /// Shrinks a finding of a new kind and reports it.
     fn found(
         &mut self,
-        seed: Option<u64>,
-        program: &Program,
-        difference: Difference,
+        finding: Finding,
         report: &mut dyn FnMut(&Finding) -> Result<(), String>,
     ) -> Result<(), String> {
-        let kind = difference.kind();
+        let kind = finding.difference.kind();
         if self.kinds.contains(&kind) {
             self.totals.again += 1;
             return Ok(());
         }
-        let pair = pair_of(&self.runners, &difference);
+        let Some(short) = self.shortened(&finding)? else {
+            if finding.order.is_none() {
+                // What comes and goes is no finding of a program that is taken step by step.
+                self.totals.fickle += 1;
+                return Ok(());
+            }
+            self.kinds.push(kind);
+            return report(&finding);
+        };
+        self.kinds.push(kind);
+        let of_short = short.difference.kind();
+        if short.difference.known.is_none() && !self.kinds.contains(&of_short) {
+            self.kinds.push(of_short);
+        }
+        report(&short)
+    }
+
+    /// The finding with the shortest program that shows it; `None` if it did not come again: in each of two further runs or,
+    /// where threads run side by side, in one of six.
+    fn shortened(&mut self, finding: &Finding) -> Result<Option<Finding>, String> {
+        let Finding { seed, order, program, difference, .. } = finding;
+        let (runs, needed) = if order.is_some() { (ORDERED_AGAIN, 1) } else { (AGAIN, AGAIN) };
+        let pair = pair_of(&self.runners, difference);
         let names: Vec<String> = pair.iter().map(|at| self.names[*at].clone()).collect();
         let mut runners: Vec<&mut Box<dyn Runner>> = self
             .runners
@@ -127,7 +168,7 @@ impl Session {
             .filter(|(at, _)| pair.contains(at))
             .map(|(_, one)| one)
             .collect();
-        let mut wanted = difference;
+        let mut wanted = difference.clone();
         wanted.outcomes = pair.iter().map(|at| wanted.outcomes[*at].clone()).collect();
         let mut differ = |programs: &[Program]| -> Result<Vec<bool>, String> {
             let all = run_on(&mut runners, programs)?;
@@ -137,27 +178,25 @@ impl Session {
             });
             Ok(found.collect())
         };
-        // Twice more: what comes and goes is no finding of this kind of program.
-        if differ(&[program.clone(), program.clone()])?.contains(&false) {
-            self.totals.fickle += 1;
-            return Ok(());
+        let again = differ(&vec![program.clone(); runs])?;
+        if again.iter().filter(|came| **came).count() < needed {
+            return Ok(None);
         }
-        let program = shrink(cut(program, wanted.step), &mut differ)?;
-        let mut transcripts = Vec::new();
-        for mut driver in run_on(&mut self.runners, std::slice::from_ref(&program))? {
-            transcripts.append(&mut driver);
+        // Steps side by side have no outcomes of their own, so all of them may be needed.
+        let step = wanted.step.filter(|_| order.is_none());
+        let program = shrink(cut(program, step), &mut differ)?;
+        let all = run_on(&mut self.runners, &vec![program.clone(); runs])?;
+        for run in 0..runs {
+            let transcripts: Vec<Transcript> = all.iter().map(|driver| driver[run].clone()).collect();
+            let of_pair: Vec<&Transcript> = pair.iter().map(|at| &transcripts[*at]).collect();
+            if let (Some(difference), _) = first(&names, &program, &of_pair)
+                && difference.is_like(&wanted)
+            {
+                let (seed, order, names) = (*seed, *order, self.names.clone());
+                return Ok(Some(Finding { seed, order, program, names, transcripts, difference }));
+            }
         }
-        let of_pair: Vec<&Transcript> = pair.iter().map(|at| &transcripts[*at]).collect();
-        let (Some(difference), _) = first(&names, &program, &of_pair) else {
-            self.totals.fickle += 1;
-            return Ok(());
-        };
-        self.kinds.push(kind);
-        let short = difference.kind();
-        if difference.known.is_none() && !self.kinds.contains(&short) {
-            self.kinds.push(short);
-        }
-        report(&Finding { seed, program, names: self.names.clone(), transcripts, difference })
+        Ok(None)
     }
 }
 

@@ -5,13 +5,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use backend::AnyContext;
 use driver::kernel_state::{self, StateFile};
 use driver::{AnyConnection, Context, OpenOptions};
 use procgroup::{Streams, WorkerProcess};
 
 use crate::player::PlayerRole;
-use crate::program::{Action, PROCS, Program};
+use crate::program::{Action, PROCS, Program, Step};
 use crate::transcript::{Line, Transcript};
 
 /// Longest time of one answer of a player, which itself gives up earlier.
@@ -20,6 +22,8 @@ const ANSWER: Duration = Duration::from_secs(60);
 const RELEASE: Duration = Duration::from_secs(5);
 /// Time that a release takes to report deaths after the process is off the driver's list.
 const AFTERMATH: Duration = Duration::from_millis(3);
+/// Longest time until a process is killed that runs beside others, in microseconds.
+const KILL_US: u64 = 5000;
 /// Looks at a sleeping thread: of a kernel's driver, and of the embedded one.
 const LOOKS: (u32, u32) = (2, 30);
 
@@ -33,6 +37,10 @@ pub struct Stage {
     players: [Option<WorkerProcess>; PROCS],
     /// Processes in the driver's state without the players'.
     others: Option<usize>,
+    /// Counts of the driver, by kind, without the players' processes.
+    counts: BTreeMap<String, u64>,
+    /// Whether nobody else uses the driver, so that its counts are those of the programs.
+    is_alone: bool,
     /// Keeps the embedded driver's broker alive.
     _keeper: Option<AnyConnection>,
 }
@@ -45,22 +53,63 @@ impl Stage {
     pub fn new(context: AnyContext) -> Result<Self, String> {
         let options = OpenOptions { map_size: 0, nonblocking: true };
         let keeper = context.open(options).map_err(|why| why.to_string())?;
-        let _keeper = matches!(context, AnyContext::Embedded(_)).then_some(keeper);
-        let mut stage = Self { context, players: Default::default(), others: None, _keeper };
-        std::thread::sleep(AFTERMATH);
+        let is_embedded = matches!(context, AnyContext::Embedded(_));
+        let own = usize::from(is_embedded);
+        let mut stage = Self {
+            context,
+            players: Default::default(),
+            others: None,
+            counts: BTreeMap::new(),
+            is_alone: false,
+            _keeper: is_embedded.then_some(keeper),
+        };
+        let start = Instant::now();
+        // The release of what was opened to try it comes a moment later.
+        while stage.processes().is_some_and(|count| count > own) && start.elapsed() < RELEASE / 10 {
+            std::thread::sleep(AFTERMATH);
+        }
         stage.others = stage.processes();
+        stage.is_alone = stage.others == Some(own);
+        stage.counts = stage.active();
         Ok(stage)
+    }
+
+    fn state(&self, which: StateFile) -> Option<String> {
+        match &self.context {
+            AnyContext::Kernel(context) => kernel_state::read_here(Some(context.path()), which).ok()?,
+            AnyContext::Embedded(context) => context.state(which).ok()?,
+        }
     }
 
     /// Processes that the driver knows; `None` if it does not say.
     fn processes(&self) -> Option<usize> {
-        let text = match &self.context {
-            AnyContext::Kernel(context) => {
-                kernel_state::read_here(Some(context.path()), StateFile::State).ok()??
-            }
-            AnyContext::Embedded(context) => context.state(StateFile::State).ok()??,
+        Some(self.state(StateFile::State)?.lines().filter(|line| line.starts_with("proc ")).count())
+    }
+
+    /// Present counts of the driver, by kind; none where it does not count, or others use it.
+    fn active(&self) -> BTreeMap<String, u64> {
+        let text = if self.is_alone { self.state(StateFile::Stats) } else { None }.unwrap_or_default();
+        let count = |line: &str| {
+            let (kind, rest) = line.split_once(": active ")?;
+            Some((kind.to_owned(), rest.split(' ').next()?.parse().ok()?))
         };
-        Some(text.lines().filter(|line| line.starts_with("proc ")).count())
+        text.lines().filter_map(count).collect()
+    }
+
+    /// Kinds of which more is there than without processes, once the driver has had time to release them.
+    fn left_behind(&self) -> Vec<String> {
+        let start = Instant::now();
+        loop {
+            let more = self.active().into_iter().filter_map(|(kind, count)| {
+                let left = count.saturating_sub(self.counts.get(&kind).copied().unwrap_or_default());
+                (left > 0).then(|| format!("{kind} {left}"))
+            });
+            let more: Vec<String> = more.collect();
+            if more.is_empty() || sys::patience::is_over(start, RELEASE) {
+                return more;
+            }
+            std::thread::sleep(AFTERMATH);
+        }
     }
 
     /// Waits until the driver has released all but `open` processes of the program.
@@ -111,7 +160,11 @@ impl Stage {
             self.ask(proc, &format!("begin {}", pids.join(" ")));
         }
         for (number, step) in program.steps.iter().enumerate() {
-            let outcome = self.take(step.proc, &step.action, &step.to_string(), &mut run);
+            if let Action::Schedule(seed) = step.action {
+                self.together(number, seed, &program.steps[number + 1..], &mut run)?;
+                break;
+            }
+            let outcome = self.take(step.proc, &step.action, &step.to_string(), &mut run)?;
             let hangs = outcome == "hangs";
             if outcome == "waits" {
                 *run.waiting.entry(step.proc).or_default() += 1;
@@ -122,17 +175,66 @@ impl Stage {
             }
             self.look(number, &format!("p{}.t{}", step.proc, step.thread), &mut run);
         }
-        self.clear(count, &mut run)?;
+        let end = program.steps.len().saturating_sub(1);
+        self.clear(count, program.schedule().map_or(end, |(number, _)| number), &mut run)?;
         Ok(Transcript { lines: run.lines, kernel: Vec::new() })
     }
 
-    fn take(&mut self, proc: usize, action: &Action, text: &str, run: &mut Run) -> String {
+    /// Takes steps side by side; notes only what is wrong.
+    fn together(&mut self, number: usize, seed: u64, steps: &[Step], run: &mut Run) -> Result<(), Stuck> {
+        let mut rng = Rng::with_seed(seed);
+        let mut kills: Vec<(Duration, usize)> = Vec::new();
+        let mut note = |proc: usize, text: String| {
+            if text != "ok" {
+                run.lines.push(Line { step: number, thread: Some(format!("p{proc}")), text });
+            }
+        };
+        for step in steps {
+            let is_killed = kills.iter().any(|(_, proc)| *proc == step.proc);
+            match step.action {
+                _ if is_killed => {}
+                Action::Schedule(_) => {}
+                Action::Kill => kills.push((Duration::from_micros(rng.u64(..KILL_US)), step.proc)),
+                _ => note(step.proc, self.ask(step.proc, &format!("plan {step}"))),
+            }
+        }
+        let there: Vec<usize> = (0..PROCS).filter(|proc| self.players[*proc].is_some()).collect();
+        for proc in &there {
+            note(*proc, self.ask(*proc, &format!("go {seed}")));
+        }
+        kills.sort_unstable();
+        let start = Instant::now();
+        for (after, proc) in &kills {
+            std::thread::sleep(after.saturating_sub(start.elapsed()));
+            self.kill(*proc)?;
+        }
+        for proc in there.into_iter().filter(|proc| !kills.iter().any(|(_, killed)| killed == proc)) {
+            note(proc, self.ask(proc, "settle"));
+        }
+        Ok(())
+    }
+
+    /// Kills a process, if it is there.
+    fn kill(&mut self, proc: usize) -> Result<(), Stuck> {
+        let Some(player) = self.players[proc].take() else { return Ok(()) };
+        player.kill();
+        if player.end_within(sys::patience::stretched(RELEASE)).is_some() {
+            return Ok(());
+        }
+        // Its value would wait for it.
+        std::mem::forget(player);
+        Err(Stuck(format!("p{proc} hangs in the driver and cannot be killed")))
+    }
+
+    fn take(&mut self, proc: usize, action: &Action, text: &str, run: &mut Run) -> Result<String, Stuck> {
         if *action == Action::Kill {
             run.waiting.remove(&proc);
             let was_open = std::mem::take(&mut run.open[proc]);
-            let Some(player) = self.players[proc].take() else { return "gone".to_owned() };
-            drop(player);
-            return run.released("ok".to_owned(), was_open && !self.rest(run.count()));
+            if self.players[proc].is_none() {
+                return Ok("gone".to_owned());
+            }
+            self.kill(proc)?;
+            return Ok(run.released("ok".to_owned(), was_open && !self.rest(run.count())));
         }
         let outcome = self.ask(proc, &format!("do {text}"));
         match (action, outcome.as_str()) {
@@ -141,11 +243,11 @@ impl Stage {
             (Action::ThreadExit, "ok") => std::thread::sleep(AFTERMATH),
             (Action::Close, "ok") => {
                 run.open[proc] = false;
-                return run.released(outcome, !self.rest(run.count()));
+                return Ok(run.released(outcome, !self.rest(run.count())));
             }
             _ => {}
         }
-        outcome
+        Ok(outcome)
     }
 
     /// Notes what became of threads that waited.
@@ -187,27 +289,26 @@ impl Stage {
     }
 
     /// Ends what the program left. A process that does not come back is killed.
-    fn clear(&mut self, count: usize, run: &mut Run) -> Result<(), Stuck> {
+    fn clear(&mut self, count: usize, last: usize, run: &mut Run) -> Result<(), Stuck> {
         for proc in 0..count {
             let answer = self.ask(proc, "end");
-            if answer == "hangs"
-                && let Some(player) = self.players[proc].take()
-            {
-                player.kill();
-                if player.end_within(RELEASE).is_none() {
-                    return Err(Stuck(format!("p{proc} hangs in the driver and cannot be killed")));
-                }
+            if answer == "hangs" {
+                self.kill(proc)?;
             }
         }
+        let mut left = Vec::new();
         if !self.rest(0) {
-            let number = run.lines.last().map_or(0, |line| line.step);
-            run.lines.push(Line {
-                step: number,
-                thread: None,
-                text: "the driver keeps a process".to_owned(),
-            });
+            left.push("the driver keeps a process".to_owned());
             self.others = self.processes();
+            self.counts = self.active();
         }
+        let behind = self.left_behind();
+        if !behind.is_empty() {
+            left.push(format!("left behind: {}", behind.join(", ")));
+            self.counts = self.active();
+        }
+        let step = last;
+        run.lines.extend(left.into_iter().map(|text| Line { step, thread: None, text }));
         Ok(())
     }
 }

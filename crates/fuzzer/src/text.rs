@@ -43,6 +43,7 @@ impl fmt::Display for Action {
             Self::Spam(on) => write!(f, "spam-detection {}", u8::from(*on)),
             Self::Poll => f.write_str("poll"),
             Self::Signal(thread) => write!(f, "signal t{thread}"),
+            Self::Schedule(seed) => write!(f, "schedule {seed}"),
             Self::Exchange(commands, read) => {
                 let commands = commands.iter().map(ToString::to_string);
                 let all: Vec<String> = commands.chain(read.map(|read| read.to_string())).collect();
@@ -211,6 +212,7 @@ impl FromStr for Action {
             ["spam-detection", on] => Self::Spam(at_most(on, 1)? == 1),
             ["poll"] => Self::Poll,
             ["signal", thread] => Self::Signal(below('t', thread, THREADS)?),
+            ["schedule", seed] => Self::Schedule(number(seed)?),
             _ => exchange(text)?,
         })
     }

@@ -24,6 +24,18 @@ impl fmt::Display for Line {
 }
 
 impl Line {
+    /// Whether this is wrong on any driver: a step that does not come back, a process that ends by itself or cannot be ended, what a
+    /// driver keeps of processes that are gone.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        let text = &self.text;
+        text.ends_with("hangs")
+            || text.ends_with("cannot be killed")
+            || text.starts_with("its process ended")
+            || text.starts_with("left behind")
+            || text.contains("the driver keeps ")
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (place, text) = text.split_once(' ').unwrap_or((text, ""));
         let (step, thread) = match place.split_once('+') {

@@ -26,8 +26,8 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    /// Guests of `c`, `rust`, or a kernel that `vm --kernel` takes.
-    pub(super) fn new(name: &str, kernel: &str) -> Result<Self, String> {
+    /// Guests of `c`, `rust`, or a kernel that `vm --kernel` takes. `icount`: they count instructions, with this shift.
+    pub(super) fn new(name: &str, kernel: &str, icount: Option<u8>) -> Result<Self, String> {
         let binary = std::env::current_exe().map_err(|error| format!("finding this binary: {error}"))?;
         let command = ["fuzz", "--serve", THERE].map(str::to_owned).to_vec();
         let mut options = Options::new(binary, command);
@@ -36,8 +36,7 @@ impl Guest {
             "rust" => vec![newest_rust()?],
             other => vec![other.to_owned()],
         };
-        // Of one CPU: players take turns, and an emulated CPU wakes another one slowly.
-        options.smp = Some(1);
+        (options.icount, options.icount_shift) = (icount.is_some(), icount.unwrap_or_default());
         let folder = PrivateFolder::new("fuzz").map_err(|error| sys::errno::describe(&error))?;
         Ok(Self { name: name.to_owned(), options, folder })
     }
@@ -47,7 +46,10 @@ impl Guest {
         let file = self.folder.path().join("programs");
         sys::draft::write(&file, programs_text(programs)).map_err(|error| error.to_string())?;
         let seconds = LIMIT_S.0 + LIMIT_S.1 * programs.len() as u64;
+        // Players that take turns need one CPU, and an emulated CPU wakes another one slowly.
+        let is_scheduled = programs.iter().any(|program| program.schedule().is_some());
         let options = Options {
+            smp: Some(if is_scheduled { 2 } else { 1 }),
             added: vec![Added::parse(&format!("{}:{THERE}", file.display()))?],
             limit: TimeLimit::Exact(sys::patience::stretched(Duration::from_secs(seconds))),
             ..self.options.clone()

@@ -35,11 +35,13 @@ impl Keep {
 
     /// Writes a finding: its steps, and its C program. `number`: which one it is in this run.
     pub(super) fn finding(&self, number: u64, finding: &Finding) -> Result<(), String> {
-        let name = finding.seed.map_or_else(|| format!("given-{number}"), |seed| format!("seed-{seed}"));
+        let order = finding.order.map_or_else(String::new, |order| format!("-order-{order:x}"));
+        let name =
+            finding.seed.map_or_else(|| format!("given-{number}"), |seed| format!("seed-{seed}{order}"));
         let about = format!("{} differ: {}", finding.names.join(" and "), finding.difference.kind());
-        for (ending, text) in
-            [("txt", format!("# {about}\n{finding}")), ("c", c_program(&finding.program, &about))]
-        {
+        // A C program takes one step after the other.
+        let c = finding.program.schedule().is_none().then(|| ("c", c_program(&finding.program, &about)));
+        for (ending, text) in [("txt", format!("# {about}\n{finding}"))].into_iter().chain(c) {
             let path = self.0.join(format!("{name}.{ending}"));
             sys::draft::write(&path, text).map_err(|error| format!("writing {}: {error}", path.display()))?;
         }
