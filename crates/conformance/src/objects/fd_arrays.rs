@@ -31,6 +31,9 @@ pub(super) fn obj_19_arrays_of_descriptors(kit: &Kit) -> Verdict {
     let call = pair.deliver(&over(&memory).object(&fda(1, 0, 4)).object(&fda(1, 0, 8)))?;
     two.expect_same("the second array's", words(&pair.server, &call)?[2].into())?;
     pair.conclude(&call)?;
+    let call = pair.deliver(&over(&memory).object(&fda(0, 0, 4)))?;
+    expect("the buffer with an empty array", words(&pair.server, &call)?, memory.to_vec())?;
+    pair.conclude(&call)?;
 
     let (last, not_one) = (memory, [0u64; 2]);
     for (what, draft) in [
@@ -68,7 +71,7 @@ fn without_leave(kit: &Kit, memory: &[u32]) -> Verdict {
         return pair.refused(kit, "an empty array for such a node", &none, "", Some("EPERM"));
     }
     let call = pair.deliver(&none)?;
-    expect("the buffer with an empty array", words(&pair.server, &call)?, memory.to_vec())?;
+    expect("the buffer with an empty array for such a node", words(&pair.server, &call)?, memory.to_vec())?;
     pair.conclude(&call)
 }
 
