@@ -177,7 +177,8 @@ class Rust:
             head = code[code.rfind("\n", 0, one.start()) + 1:one.start()]
             at = code.find("(", one.end())
             end = closing(code, at)
-            stop = re.compile(r"[{;]").search(code, end)
+            # A brace in the result is a constant: of a body it ends its line, or the body is empty.
+            stop = re.compile(r"\{(?=\n|\})|;").search(code, end)
             # Constants are evaluated while it is compiled; the macro of the fields of lists has functions without statements.
             if not stop or stop.group() == ";" or "const " in head or "self<" in code[at:end]:
                 continue
@@ -208,7 +209,9 @@ class Rust:
         for one in re.finditer(r"[;{}]\s*\n +((?:[\w.]|::)*?(\w+)\([^;{}]*\)\??;)$", code, flags=re.M):
             at, open_at = one.start(1), one.end(2)
             whole = closing(code, open_at) in (one.end(1) - 2, one.end(1) - 3)
-            if function(at) and whole and not NOT_DROPPED.search(one.group(2)):
+            # A call that takes `self` away ends guards that use it.
+            moves = re.search(r"[(,] *self *[,)]", one.group(1))
+            if function(at) and whole and not moves and not NOT_DROPPED.search(one.group(2)):
                 number = file.add("call", at, function(at), text[at:one.end(1)])
                 file.inserted += [(at, "if !crate::bp::at(%d) { " % number), (one.end(1), " }")]
 
