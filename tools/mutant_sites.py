@@ -9,7 +9,7 @@ import re
 # Calls whose loss says nothing of the driver's promises: locks (a deadlock), text for people, checks of the driver itself.
 NOT_DROPPED = re.compile(r"lock|debug|error|seq_|trace_|print|^BUG|^WARN|^pr_|init|INIT|lockdep|might_|assert|^if$|^for$|"
                          r"^while$|^switch$|^return$|^sizeof$|^DEFINE|^bp_|^list_for|^hlist_for|^module_|^MODULE|_exit$|^LIST_HEAD$|"
-                         r"^drop$|warn_on|^Some$|^Ok$|^Err$")
+                         r"^drop$|^dismiss$|warn_on|^Some$|^Ok$|^Err$")
 C_HEADER = """
 extern unsigned long bp_seen[];
 extern unsigned int bp_mutant;
@@ -209,9 +209,7 @@ class Rust:
         for one in re.finditer(r"[;{}]\s*\n +((?:[\w.]|::)*?(\w+)\([^;{}]*\)\??;)$", code, flags=re.M):
             at, open_at = one.start(1), one.end(2)
             whole = closing(code, open_at) in (one.end(1) - 2, one.end(1) - 3)
-            # A call that takes `self` away ends guards that use it.
-            moves = re.search(r"[(,] *self *[,)]", one.group(1))
-            if function(at) and whole and not moves and not NOT_DROPPED.search(one.group(2)):
+            if function(at) and whole and not NOT_DROPPED.search(one.group(2)):
                 number = file.add("call", at, function(at), text[at:one.end(1)])
                 file.inserted += [(at, "if !crate::bp::at(%d) { " % number), (one.end(1), " }")]
 
