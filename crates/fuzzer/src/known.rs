@@ -132,12 +132,14 @@ pub static ALL: &[Known] = &[
     },
     Known {
         item: "IOC-04",
-        reason: "the Rust driver has another errno for an unknown handle, and takes a weak one",
+        reason: "the Rust driver has another errno for an unknown handle, takes a weak one, and counts what others hold weakly",
         goes_on: true,
         who: Kind::is_rust,
         matches: |place, others, rust| {
             let asks = matches!(place.step.action, Action::NodeInfo(_));
-            asks && others == "EINVAL" && (rust == "ENOENT" || rust.starts_with("strong="))
+            let strong = |outcome: &str| outcome.split_once(" weak=").map(|(strong, _)| strong.to_owned());
+            let refused = others == "EINVAL" && (rust == "ENOENT" || rust.starts_with("strong="));
+            asks && (refused || strong(others).is_some() && strong(others) == strong(rust))
         },
     },
     Known {
@@ -359,6 +361,10 @@ mod tests {
         assert_eq!(item(["kernel:c", "kernel:rust"], program, outcomes), Some("LP-07"));
         assert_eq!(item(["kernel:c", "embedded"], program, outcomes), None);
         assert_eq!(item(["kernel:c", "kernel:rust"], program, ["EAGAIN", "ok NOOP COMPLETE"]), None);
+        let asked = "p0.t0 open 4096\np0.t0 node-info 2";
+        let counts = |weak| ["strong=2 weak=0", weak];
+        assert_eq!(item(["kernel:c", "kernel:rust"], asked, counts("strong=2 weak=1")), Some("IOC-04"));
+        assert_eq!(item(["kernel:c", "kernel:rust"], asked, counts("strong=1 weak=1")), None);
         let joined = "p0.t0 open 4096\np0.t0 enter\np0.t0 read";
         assert_eq!(item(["kernel:c", "kernel:rust"], joined, outcomes), None);
     }
