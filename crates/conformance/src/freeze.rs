@@ -26,7 +26,7 @@ items! {
     "FRZ-10" Both [] frz_10_no_handle_no_notification in notify "dropping a handle's last count drops its freeze notification";
     "FRZ-11" Both [] frz_11_freezing_what_goes_away in storm "freezing a process while its nodes go does no harm";
     "FRZ-12" Both [] frz_12_two_requests_of_one_cookie in notify "each of two requests of one cookie has its CLEAR confirmed";
-    "FRZ-13" Both [] frz_13_a_failed_freeze_is_not_told in notify "nobody is told of a FREEZE that failed";
+    "FRZ-13" Both [] frz_13_a_failed_freeze_notifies_nobody in notify "a FREEZE that failed notifies nobody";
 }
 
 /// A remote process that owns node 1, and a local client that calls it.

@@ -18,7 +18,7 @@ items! {
     "REF-12" Both [] ref_12_release_waits_for_the_acknowledgement "RELEASE and DECREFS wait for the acknowledgements";
     "REF-13" Both [] ref_13_a_call_holds_its_target "a call holds its target node until its buffer is freed";
     "REF-14" C [] ref_14_node_work_dies_with_its_thread "node work on a thread's queue is lost when the thread exits";
-    "REF-15" Both [] ref_15_a_strong_send_tells_its_own_thread "a thread that sends a node strongly is told of it, also if another's weak notice is unread";
+    "REF-15" Both [] ref_15_a_strong_send_notifies_its_own_thread "a strong send notifies its own thread, also beside an unread weak notice";
 }
 
 /// Passes `handle` of `from` as a strong reference to the server of `target`; returns whether the driver accepted it,
@@ -282,7 +282,7 @@ fn ref_14_node_work_dies_with_its_thread(kit: &Kit) -> Verdict {
     survives(&pair.client, "another looper, after the sender of a call exited")
 }
 
-fn ref_15_a_strong_send_tells_its_own_thread(kit: &Kit) -> Verdict {
+fn ref_15_a_strong_send_notifies_its_own_thread(kit: &Kit) -> Verdict {
     let Pair { server: _server, client, handle, .. } =
         kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
     let send = move |process: &RawProcess, kind: u32| {

@@ -177,7 +177,7 @@ pub(super) fn frz_12_two_requests_of_one_cookie(kit: &Kit) -> Verdict {
     client.expect_invalid("FREEZE_NOTIFICATION_DONE with both confirmed", |c| c.freeze_done(COOKIE))
 }
 
-pub(super) fn frz_13_a_failed_freeze_is_not_told(kit: &Kit) -> Verdict {
+pub(super) fn frz_13_a_failed_freeze_notifies_nobody(kit: &Kit) -> Verdict {
     let frozen = notifying(kit)?;
     // It does nothing else, so that a call under way holds none of its reads back.
     let holder = kit.server()?;
