@@ -3,7 +3,7 @@
 //! Facts: contract sections 1 to 3.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use abi::Payload;
 use abi::layout::{
@@ -117,6 +117,11 @@ pub trait Connection: Send + Sync + 'static {
     /// Size of the receiving area in bytes, as mapped.
     fn map_size(&self) -> usize;
 
+    /// The open device, which another program can inherit; `None` of a driver without one.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// `BINDER_VERSION`: the protocol version.
     ///
     /// # Errors
@@ -195,6 +200,7 @@ macro_rules! forward_connection {
             take_fd(address: u64) -> Option<std::os::fd::OwnedFd>,
             wake_readers() -> std::io::Result<()>,
             map_size() -> usize,
+            descriptor() -> Option<std::os::fd::BorrowedFd<'_>>,
             version() -> std::io::Result<i32>,
             set_max_threads(threads: u32) -> std::io::Result<()>,
             become_context_manager(node: Option<abi::layout::FlatBinderObject>) -> std::io::Result<()>,

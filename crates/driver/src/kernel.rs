@@ -3,7 +3,7 @@
 //! Facts: contract sections 1 to 3 and 17.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,11 +42,15 @@ impl KernelConnection {
         }
         let map = match options.map_size {
             0 => None,
-            size => Some(
-                ReceiveMap::new(std::os::fd::AsFd::as_fd(&fd), size).map_err(|source| os("mmap", source))?,
-            ),
+            size => Some(ReceiveMap::new(fd.as_fd(), size).map_err(|source| os("mmap", source))?),
         };
         Ok(Self { map, fd })
+    }
+
+    /// A device that another program opened, whose receiving area this one cannot have.
+    #[must_use]
+    pub fn inherited(fd: OwnedFd) -> Self {
+        Self { map: None, fd: fd.into() }
     }
 
     /// The open device, for tests of the driver's own checks.
@@ -94,6 +98,10 @@ impl Connection for KernelConnection {
 
     fn take_fd(&self, address: u64) -> Option<OwnedFd> {
         self.map.as_ref()?.take_fd(address)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
     }
 
     fn map_size(&self) -> usize {

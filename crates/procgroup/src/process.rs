@@ -130,6 +130,19 @@ impl WorkerProcess {
         Ok(Self { state: Mutex::new(State { child, unread: Vec::new(), end: None, on_end }) })
     }
 
+    /// Replaces this process's program by a worker in this role, which keeps the process, its standard streams and the
+    /// descriptors that are not closed on exec. Returns only if that failed.
+    pub fn replace_this<R: Role>(role: &R) -> io::Error {
+        let words = match role::words(role) {
+            Ok(words) => words,
+            Err(error) => return error,
+        };
+        let mut command = Command::new(program());
+        command.args(words);
+        sys::title::give(&mut command, &role.title());
+        command.exec()
+    }
+
     /// Process number.
     #[must_use]
     pub fn pid(&self) -> u32 {

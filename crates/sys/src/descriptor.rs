@@ -1,10 +1,10 @@
-//! Making descriptors: duplicates by number, files and pipes that never block, event counters, placeholders.
+//! Making descriptors: duplicates by number, inherited ones, files and pipes that never block, event counters, placeholders.
 //! Not here: sockets (`seqpacket`), timers (`clock`), waiting for readiness (`epoll`).
 //! Facts: `fcntl(2)` `F_DUPFD_CLOEXEC`, `open(2)` `O_NONBLOCK`, `eventfd(2)`, `pipe2(2)`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -20,6 +20,32 @@ pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     let copy = unsafe { libc::syscall(libc::SYS_fcntl, number, libc::F_DUPFD_CLOEXEC, 0) };
     // SAFETY: the result of F_DUPFD_CLOEXEC.
     unsafe { new_descriptor(copy) }
+}
+
+/// Whether programs that this process runs, also in its own place, inherit a descriptor.
+///
+/// # Errors
+/// None for an open descriptor.
+pub fn set_inherited(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    // SAFETY: F_SETFD takes an integer.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, if on { 0 } else { libc::FD_CLOEXEC }) })
+}
+
+/// The descriptor with this number that this process has inherited, from now on closed on exec.
+///
+/// # Errors
+/// `EBADF`: it names nothing, a standard stream, or a descriptor that this program opened or adopted itself.
+pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: F_GETFD takes an integer; a number that names nothing is answered with an error.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    if number <= libc::STDERR_FILENO || flags != 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: it is open. This program opens everything with the flag, so a descriptor without it was there before, and
+    // nothing in this process owns it; with the flag, which it gets now, nobody adopts it again.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    set_inherited(fd.as_fd(), false)?;
+    Ok(fd)
 }
 
 /// Whether the open file of a descriptor is non-blocking.
@@ -136,6 +162,21 @@ mod tests {
         let copy = duplicate(file.as_raw_fd()).expect("open");
         assert_ne!(copy.as_raw_fd(), file.as_raw_fd());
         assert_eq!(duplicate(-1).expect_err("no descriptor").raw_os_error(), Some(crate::errno::EBADF));
+    }
+
+    #[test]
+    fn only_an_inherited_descriptor_is_adopted_and_once() {
+        let file = File::open("/dev/null").expect("/dev/null");
+        let refused = |number| adopt(number).expect_err("adopted").raw_os_error();
+        for number in [-1, libc::STDOUT_FILENO, file.as_raw_fd()] {
+            assert_eq!(refused(number), Some(libc::EBADF), "{number}");
+        }
+        // As it would be in a program that this one runs.
+        set_inherited(file.as_fd(), true).expect("open");
+        let number = std::os::fd::IntoRawFd::into_raw_fd(file);
+        let adopted = adopt(number).expect("inherited");
+        assert_eq!(adopted.as_raw_fd(), number);
+        assert_eq!(refused(number), Some(libc::EBADF), "twice");
     }
 
     #[test]
