@@ -45,13 +45,19 @@ pub(super) fn tx_15_undelivered_work_forbids_calling(kit: &Kit) -> Verdict {
     let worker = Worker::new()?;
     // A read with too small a buffer sleeps, gets the call, and must leave it undelivered (WR-08).
     let task = crate::write_read::sleeping_read(&worker, &server, 40)?;
-    client.send_oneway(handle, 1, b"")?;
+    client.oneway(handle, 1, b"")?;
     let (result, _, got) = task.wait("a read with little room")?;
     expect("a read with little room", (result.as_str(), got?.shape().as_str()), ("OK", "NOOP"))?;
     let got = server.on(&worker, move |server| server.call(other))?;
     expect_work("the undelivered call, then calling from there", &got, "TRANSACTION FAILED_REPLY")?;
     let error = server.on(&worker, RawProcess::extended_error)?;
-    expect("the extended error", sys::errno::name(-error.param), Some("EPROTO"))
+    expect("the extended error", sys::errno::name(-error.param), Some("EPROTO"))?;
+    // A reply is a transaction, too; a call that failed meanwhile takes the acknowledgement before it along.
+    client.start_call(handle, 2, b"")?;
+    expect_work("a second call meanwhile", &client.call(handle)?, "COMPLETE FAILED_REPLY")?;
+    server.echo()?;
+    expect_work("an unread reply, then calling", &client.call(handle)?, "REPLY")?;
+    client.expect_read("the call beside an unread reply", "FAILED_REPLY").map(drop)
 }
 
 pub(super) fn tx_16_a_reply_needs_a_call(kit: &Kit) -> Verdict {

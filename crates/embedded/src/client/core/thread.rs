@@ -190,11 +190,11 @@ impl Thread {
         self.stack.is_empty() && self.todo.is_empty() && self.held.is_empty()
     }
 
-    /// Whether the thread may start a two-way call: its last one is answered, and its own queue has no call
-    /// (contract TX-13, TX-15).
+    /// Whether the thread may start a two-way call: its last one is answered, and its own queue begins with no
+    /// transaction (contract TX-13, TX-15).
     #[inline]
     pub(crate) fn may_call(&self) -> bool {
-        !matches!(self.stack.last(), Some(Frame::Calling(_))) && !self.todo.begins_with_call()
+        !matches!(self.stack.last(), Some(Frame::Calling(_))) && !self.todo.begins_with_transaction()
     }
 
     /// Whether a transaction of the thread to the broker has no answer yet.

@@ -46,10 +46,10 @@ impl TodoQueue {
         self.transactions
     }
 
-    /// Whether the oldest item is a call.
+    /// Whether the oldest item is a call or a reply.
     #[inline]
-    pub(super) fn begins_with_call(&self) -> bool {
-        self.transactions > 0 && self.items.front().is_some_and(Todo::is_call)
+    pub(super) fn begins_with_transaction(&self) -> bool {
+        self.transactions > 0 && self.items.front().is_some_and(Todo::is_transaction)
     }
 
     /// Whether any item is a call.
