@@ -1,6 +1,8 @@
 //! Contract section 9: references, handles, notifications to node owners (REF).
 
 use crate::prelude::*;
+use sys::late_page::LatePage;
+
 use crate::test_manager;
 
 items! {
@@ -19,6 +21,7 @@ items! {
     "REF-13" Both [] ref_13_a_call_holds_its_target "a call holds its target node until its buffer is freed";
     "REF-14" C [] ref_14_node_work_dies_with_its_thread "node work on a thread's queue is lost when the thread exits";
     "REF-15" Both [] ref_15_a_strong_send_notifies_its_own_thread "a strong send notifies its own thread, also beside an unread weak notice";
+    "REF-16" Both [differs] ref_16_a_node_goes_after_a_call_that_came_too_late "a node is gone once its owner closed in the middle of a call to it";
 }
 
 /// Passes `handle` of `from` as a strong reference to the server of `target`; returns whether the driver accepted it,
@@ -296,4 +299,54 @@ fn ref_15_a_strong_send_notifies_its_own_thread(kit: &Kit) -> Verdict {
         other.expect_read("the thread that sent the node strongly", "INCREFS ACQUIRE COMPLETE").map(drop)
     })?;
     client.expect_read("the thread that sent it weakly before", "COMPLETE").map(drop)
+}
+
+/// Nodes without a process in the driver's state, as lines.
+fn dead_nodes(kit: &Kit) -> Result<Vec<String>, Stop> {
+    let state = kit.state_text(StateFile::State)?;
+    let behind = state.lines().skip_while(|line| !line.starts_with("dead nodes:")).skip(1);
+    Ok(behind.take_while(|line| line.starts_with("  node ")).map(|line| line.trim().to_owned()).collect())
+}
+
+fn ref_16_a_node_goes_after_a_call_that_came_too_late(kit: &Kit) -> Verdict {
+    let why = |error: std::io::Error| {
+        Stop::Skip(format!("a page that comes late needs userfaultfd: {}", sys::errno::describe(&error)))
+    };
+    let page = LatePage::new().map_err(why)?;
+    let before = dead_nodes(kit)?;
+    let server = kit.server()?;
+    let watcher = kit.watch(&server, Node::number(2))?;
+    let Pair { server, client, handle, .. } = kit.pair_of(server, kit.open()?, Node::number(1))?;
+    let worker = Worker::new()?;
+    let call = TransactionData {
+        target: handle.0.into(),
+        data_size: 8,
+        buffer: page.address(),
+        ..TransactionData::default()
+    };
+    let task = client.start_on(&worker, move |client| client.write_raw(bc::TRANSACTION, &call))?;
+    let patience = i32::try_from(PATIENCE.as_millis()).unwrap_or(i32::MAX);
+    ensure(done("waiting for the copy", page.is_awaited(patience))?, || {
+        "the driver does not copy the data of the call".into()
+    })?;
+    drop(server);
+    watcher.wait_for_death()?;
+    done("bringing the page", page.bring())?;
+    task.wait("a call whose target closed meanwhile")??;
+    let answer = client.on(&worker, RawProcess::read)?;
+    expect_work("a call whose target closed meanwhile", &answer, "DEAD_REPLY")?;
+    drop((client, watcher, worker));
+    // The release comes later (EXT-04).
+    let start = std::time::Instant::now();
+    loop {
+        let left: Vec<String> = dead_nodes(kit)?.into_iter().filter(|line| !before.contains(line)).collect();
+        let Some(line) = left.first() else { return Ok(()) };
+        if sys::patience::is_over(start, PATIENCE / 10) {
+            ensure(!kit.is_rust() && !kit.is_embedded() && line.contains(" ls -1 "), || {
+                format!("a node is left: {line}")
+            })?;
+            return kit.differs("the C driver keeps the node for ever, with -1 local strong references");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
