@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     if vm::guest::is_guest_init() {
         vm::guest::main();
     }
-    if let Some(code) = bench::start_worker(&[chaos::ROLES, fuzzer::ROLES].concat()) {
+    if let Some(code) = bench::start_worker(&[&chaos::ROLES[..], &fuzzer::ROLES].concat()) {
         return code;
     }
     if std::env::var_os(host::ON_VARIABLE).is_some() {

@@ -11,9 +11,10 @@ use std::time::Instant;
 
 use bench::plan::{Driver, Settings, Waiting, Wanted};
 use clap::{Args, ValueHint};
+use fuzzer::corpus::Corpus;
 use fuzzer::program::Program;
 use fuzzer::runner::{self, Local, Runner};
-use fuzzer::session::{Finding, Session, Totals};
+use fuzzer::session::{Finding, Report, Session};
 
 use keep::Keep;
 
@@ -54,6 +55,11 @@ pub(crate) struct FuzzArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1000))]
     schedules: u64,
 
+    /// Make each program from its seed alone, although a kernel has KCOV: without it, programs that reach new places of a driver are
+    /// varied
+    #[arg(long)]
+    undirected: bool,
+
     /// Guests count instructions, each of 2^SHIFT ns, so that a boot has the same order each time; another shift, another order
     #[arg(long, value_name = "SHIFT", value_parser = clap::value_parser!(u8).range(1..=10))]
     icount: Option<u8>,
@@ -89,31 +95,49 @@ pub(crate) fn run(args: &FuzzArgs) -> CommandResult {
     }
     let round = if runners.iter().any(|runner| runner.boots()) { ROUND.1 } else { ROUND.0 };
     let round = round.div_ceil(args.schedules + 1);
-    let mut session = Session::new(runners);
     let keep = args.out.as_deref().map(Keep::open).transpose()?;
-    let mut findings = 0;
-    let mut report = |finding: &Finding| {
-        findings += 1;
-        shown(findings, finding)?;
-        keep.as_ref().map_or(Ok(()), |keep| keep.finding(findings, finding))
+    let corpus = match &keep {
+        _ if args.undirected => None,
+        Some(keep) => Some(keep.corpus()?),
+        None => Some(Corpus::default()),
     };
+    let mut session = Session::new(runners, corpus);
+    let mut told = Told { keep: keep.as_ref(), findings: 0 };
     if let Some(programs) = given {
-        session.compare(&programs, &[], &mut report).or_exit(exit::UNABLE)?;
+        session.compare(&programs, &[], &mut told).or_exit(exit::UNABLE)?;
     } else {
         let start = Instant::now();
         let mut seed = keep.as_ref().and_then(Keep::next_seed).unwrap_or(args.seed);
         let mut left = args.programs.unwrap_or(u64::MAX);
         while left > 0 && start.elapsed().as_secs() < args.seconds && sys::stop_signal::received().is_none() {
             let count = round.min(left);
-            session.round(seed..seed + count, args.schedules, &mut report).or_exit(exit::UNABLE)?;
+            session.round(seed..seed + count, args.schedules, &mut told).or_exit(exit::UNABLE)?;
             (seed, left) = (seed + count, left - count);
             if let Some(keep) = &keep {
                 keep.set_next_seed(seed)?;
             }
         }
     }
-    say(&summary(&session.totals, findings))?;
-    Ok(if findings == 0 { exit::FINE } else { exit::FAILED })
+    say(&summary(&session, told.findings))?;
+    Ok(if told.findings == 0 { exit::FINE } else { exit::FAILED })
+}
+
+/// Shows and keeps what the session finds.
+struct Told<'k> {
+    keep: Option<&'k Keep>,
+    findings: u64,
+}
+
+impl Report for Told<'_> {
+    fn finding(&mut self, finding: &Finding) -> Result<(), String> {
+        self.findings += 1;
+        shown(self.findings, finding)?;
+        self.keep.map_or(Ok(()), |keep| keep.finding(self.findings, finding))
+    }
+
+    fn kept(&mut self, program: &Program) -> Result<(), String> {
+        self.keep.map_or(Ok(()), |keep| keep.program(program))
+    }
 }
 
 fn shown(number: u64, finding: &Finding) -> Result<(), String> {
@@ -122,7 +146,8 @@ fn shown(number: u64, finding: &Finding) -> Result<(), String> {
     say(&text).map(drop).map_err(|_| "the result cannot be written".to_owned())
 }
 
-fn summary(totals: &Totals, findings: u64) -> String {
+fn summary(session: &Session, findings: u64) -> String {
+    let totals = &session.totals;
     let known: u64 = totals.known.values().sum();
     let items: Vec<String> = totals.known.iter().map(|(item, count)| format!("{item} {count}")).collect();
     let items = if items.is_empty() { String::new() } else { format!(" ({})", items.join(", ")) };
@@ -130,8 +155,13 @@ fn summary(totals: &Totals, findings: u64) -> String {
         0 => String::new(),
         count => format!(" and {count} with threads side by side"),
     };
+    let reached: Vec<String> = session.reached().map(|(name, count)| format!("{count} of {name}")).collect();
+    let reached = match reached.len() {
+        0 => String::new(),
+        _ => format!("fuzz: places reached: {}; programs kept: {}\n", reached.join(", "), session.kept()),
+    };
     format!(
-        "fuzz: {} programs{scheduled}, {} alike; differences: {findings} new, {} more of their kinds, {known} known{items}, {} not reproducible\n",
+        "fuzz: {} programs{scheduled}, {} alike; differences: {findings} new, {} more of their kinds, {known} known{items}, {} not reproducible\n{reached}",
         totals.programs, totals.alike, totals.again, totals.fickle,
     )
 }

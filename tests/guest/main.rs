@@ -6,6 +6,7 @@ mod built;
 mod conformance;
 mod doctor;
 mod forward;
+mod fuzz;
 mod inside;
 mod killed;
 mod lava;

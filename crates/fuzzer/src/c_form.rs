@@ -11,6 +11,12 @@ const HEAD: &str = include_str!("c_form/head.c");
 const LINE: usize = 130;
 const TAIL: &str = include_str!("c_form/tail.c");
 
+/// Whether a program can be written as C: not one whose threads run side by side, or that runs another program.
+#[must_use]
+pub fn has_c_form(program: &Program) -> bool {
+    !program.steps.iter().any(|step| matches!(step.action, Action::Exec | Action::Schedule(_)))
+}
+
 /// The program as C. `what`: one line about it.
 #[must_use]
 pub fn c_program(program: &Program, what: &str) -> String {
@@ -91,8 +97,11 @@ fn action(number: usize, action: &Action) -> String {
             "{{ struct pollfd x = {{ fd, POLLIN }}; printf(\"{number}: poll %d\\n\", poll(&x, 1, 0)); }}"
         ),
         Action::Signal(thread) => format!("{{ pthread_kill(threads[{thread}], SIGUSR1); }}"),
-        // A C program takes one step after the other.
-        Action::Schedule(_) => "{ }".to_owned(),
+        Action::Fork(inner) => {
+            format!("{{ if (!fork()) {{ {} _exit(0); }} wait(0); }}", self::action(number, inner))
+        }
+        // Programs with these have no C form.
+        Action::Exec | Action::Schedule(_) => "{ }".to_owned(),
         Action::Exchange(commands, read) => {
             let commands: String = commands.iter().map(|one| format!("{} ", command(one))).collect();
             let (room, wait) = read.map_or((0, 0), |Read { room, waits }| (room, u8::from(waits)));
@@ -198,10 +207,11 @@ mod tests {
     #[test]
     fn the_c_form_of_each_program_compiles() {
         let folder = sys::private_folder::PrivateFolder::new("c-form").expect("a folder");
-        let seeds = [3, 14, 15];
-        for seed in seeds {
-            let file = folder.path().join(format!("{seed}.c"));
-            std::fs::write(&file, c_program(&crate::generate::program(seed), "a test")).expect("written");
+        let forks = "p0.t0 open 4096\np0.t0 fork call 0 code=1 [node 1]; read\np0.t1 fork version";
+        let programs = [3, 14, 15].map(crate::generate::program);
+        for (number, program) in programs.into_iter().chain(forks.parse()).enumerate() {
+            let file = folder.path().join(format!("{number}.c"));
+            std::fs::write(&file, c_program(&program, "a test")).expect("written");
             let made = Command::new("gcc")
                 .args(["-fsyntax-only", "-Wall", "-Werror", "-Wno-missing-braces", "-Wno-unused", "-pthread"])
                 .arg(&file)

@@ -1,7 +1,10 @@
 //! Compares what one program gave on several drivers.
 //! Not here: differences that are known (`known`), shorter programs with the same difference (`shrink`).
 
+use std::collections::BTreeMap;
+
 use crate::known::{self, Known, Place};
+use crate::player::WAITS;
 use crate::program::Program;
 use crate::transcript::{Line, Transcript};
 
@@ -68,6 +71,7 @@ pub fn first(
         let outcomes = transcripts.iter().map(|transcript| transcript.kernel.join("; ")).collect();
         return (Some(Difference { step: None, outcomes, known: None }), passed);
     }
+    let taken: BTreeMap<usize, usize> = transcripts[0].lines.iter().filter_map(taken).collect();
     for (number, step) in program.steps.iter().enumerate() {
         let seen: Vec<Vec<&Line>> = transcripts
             .iter()
@@ -75,12 +79,13 @@ pub fn first(
             .collect();
         let outcomes: Vec<String> = seen.iter().map(|lines| joined(lines)).collect();
         if seen.iter().flatten().any(|line| line.is_fault()) {
-            return (Some(Difference { step: Some(number), outcomes, known: None }), passed);
+            let known = known::fault(names, &outcomes);
+            return (Some(Difference { step: Some(number), outcomes, known }), passed);
         }
         if outcomes.iter().all(|outcome| *outcome == outcomes[0]) {
             continue;
         }
-        let known = match known::find(names, &Place { program, number, step }, &outcomes) {
+        let known = match known::find(names, &Place { program, number, step, taken: &taken }, &outcomes) {
             Some(all) if all.iter().all(|known| known.goes_on) => {
                 passed.extend(all);
                 continue;
@@ -91,6 +96,15 @@ pub fn first(
         return (Some(Difference { step: Some(number), outcomes, known }), passed);
     }
     (None, passed)
+}
+
+/// The step of an outcome, and how many of its commands were taken if that was not all.
+fn taken(line: &Line) -> Option<(usize, usize)> {
+    if line.text == WAITS {
+        return Some((line.step, 0));
+    }
+    let word = line.text.split(' ').find_map(|word| word.strip_prefix("taken="))?;
+    Some((line.step, word.parse().ok()?))
 }
 
 fn joined(lines: &[&Line]) -> String {
@@ -106,6 +120,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_step_that_no_thread_took_explains_nothing() {
+        let program: Program =
+            "p1.t0 open 4096\np1.t1 wait\np1.t1 enter\np0.t0 open 4096\np0.t0 call 1 code=5 flags=0x1"
+                .parse()
+                .expect("a program");
+        let names = ["kernel:c", "kernel:rust"].map(str::to_owned);
+        let item = |entered: &str| {
+            let outcomes = ["ok | p1.t1: ok NOOP TRANSACTION(node=1,101 code=5)", "ok"];
+            let transcripts = outcomes.map(|last| Transcript {
+                lines: [(2, entered), (4, last)]
+                    .map(|(step, text)| Line { step, thread: None, text: text.to_owned() })
+                    .into(),
+                ..Transcript::default()
+            });
+            first(&names, &program, &transcripts.each_ref())
+                .0
+                .expect("they differ")
+                .known
+                .map(|known| known.item)
+        };
+        assert_eq!(item(WAITS), Some("LP-07"), "it waits outside the pool");
+        assert_eq!(item("EINVAL taken=0"), Some("LP-07"), "the command was not taken");
+        assert_eq!(item("ok"), None, "it had entered");
+    }
+
+    #[test]
     fn a_fault_counts_also_if_all_drivers_have_it() {
         let program: Program = "p0.t0 open 4096\np0.t0 schedule 7\np0.t0 read".parse().expect("a program");
         let names = ["kernel:c".to_owned(), "embedded".to_owned()];
@@ -115,7 +155,7 @@ mod tests {
                     .then(|| Line { step: 1, thread: None, text: text.to_owned() })
                     .into_iter()
                     .collect(),
-                kernel: Vec::new(),
+                ..Transcript::default()
             });
             first(&names, &program, &transcripts.each_ref()).0.map(|difference| difference.kind())
         };

@@ -29,10 +29,39 @@ pub fn program(seed: u64) -> Program {
     Program { steps: made.steps }
 }
 
-/// The program of a seed whose threads take their steps side by side, once they know each other, in one of many orders.
+/// Most steps of a program that is made from others.
+const MOST: usize = 80;
+
+/// A program that is like `base`: with an episode of this seed's, steps of `other`, or mistakes. Both begin with the acquaintance.
 #[must_use]
-pub fn scheduled(seed: u64, order: u64) -> Program {
-    let mut made = program(seed);
+pub fn varied(base: &Program, other: &Program, seed: u64) -> Program {
+    let mut made = Generator {
+        rng: Rng::with_seed(seed),
+        steps: base.steps.clone(),
+        code: 100,
+        joined: Default::default(),
+    };
+    let start = acquaintance().steps.len();
+    for _ in 0..made.rng.usize(1..4) {
+        let at = made.rng.usize(start..=made.steps.len());
+        let behind = made.steps.split_off(at);
+        if made.chance(3) {
+            let from = made.rng.usize(start..=other.steps.len());
+            made.steps.extend_from_slice(&other.steps[from..]);
+        } else {
+            made.episode();
+        }
+        made.steps.extend(behind);
+    }
+    made.err(start);
+    made.steps.truncate(MOST);
+    Program { steps: made.steps }
+}
+
+/// A program whose threads take their steps side by side, once they know each other, in one of many orders of a seed.
+#[must_use]
+pub fn scheduled(program: Program, seed: u64, order: u64) -> Program {
+    let mut made = program;
     let begin = acquaintance().steps.len();
     // Mixed with the program's seed, so that programs with neighbouring seeds have other orders.
     let order = Rng::with_seed(seed ^ order.rotate_left(32)).u64(..);
@@ -196,7 +225,7 @@ impl Generator {
         let handle = self.handle(from);
         let to = behind(from, handle);
         let other = self.thread();
-        match self.rng.u8(..20) {
+        match self.rng.u8(..21) {
             0..=3 => self.round_trip(from, thread, handle, to, other),
             4..=6 => self.oneway(from, thread, handle, to, other),
             7 => self.nested(from, thread, handle, to, other),
@@ -205,6 +234,7 @@ impl Generator {
             12..=13 => self.freezing(from, thread, handle, to, other),
             14..=15 => self.waiting(from, thread, handle, to, other),
             16 => self.leaving(from, thread, handle, to, other),
+            17 => self.inheriting(from, thread, handle, to, other),
             _ => {
                 for _ in 0..self.rng.usize(1..4) {
                     self.noise();
@@ -394,12 +424,38 @@ impl Generator {
         }
     }
 
+    /// Another program has the descriptor: a child beside a call, or one that takes the process's place.
+    fn inheriting(&mut self, from: usize, thread: usize, handle: u32, to: usize, other: usize) {
+        let oneway = self.chance(2);
+        self.call(from, thread, handle, oneway, READ);
+        let heir = if self.chance(2) { from } else { to };
+        if self.chance(3) {
+            self.joined[heir] = [false; THREADS];
+            self.push(heir, 0, Action::Exec);
+        } else {
+            let action = self.action(heir);
+            if action.can_be_a_childs() {
+                self.push(heir, 0, Action::Fork(Box::new(action)));
+            }
+        }
+        self.read(to, other);
+        if !oneway {
+            self.reply(to, other);
+        }
+        self.read(from, thread);
+    }
+
     /// One step of any kind.
     fn noise(&mut self) {
         let (proc, thread) = (self.proc(), self.thread());
+        let action = self.action(proc);
+        self.push(proc, thread, action);
+    }
+
+    fn action(&mut self, proc: usize) -> Action {
         let handle = self.handle(proc);
         let small = self.rng.u64(..4);
-        let action = match self.rng.u8(..26) {
+        match self.rng.u8(..26) {
             0 => Action::ExtendedError,
             1 => Action::NodeInfo(handle),
             2 => Action::NodeDebug(small),
@@ -421,8 +477,7 @@ impl Generator {
                 let commands = (0..self.rng.usize(1..4)).map(|_| self.command(proc)).collect();
                 Action::Exchange(commands, if self.chance(3) { None } else { READ })
             }
-        };
-        self.push(proc, thread, action);
+        }
     }
 
     fn command(&mut self, proc: usize) -> Command {
@@ -480,6 +535,8 @@ mod tests {
             "open",
             "close",
             "kill",
+            "fork",
+            "exec",
             "manager",
             "max-threads",
             "thread-exit",

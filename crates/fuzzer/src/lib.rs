@@ -13,14 +13,17 @@
 
 pub mod c_form;
 pub mod compare;
+pub mod corpus;
 mod finding;
 pub mod generate;
+mod heir;
 pub mod known;
 mod lane;
 mod outcome;
 mod payload;
 mod player;
 pub mod program;
+pub mod reached;
 pub mod runner;
 pub mod session;
 pub mod shrink;
@@ -29,4 +32,5 @@ pub mod text;
 pub mod transcript;
 
 /// The worker roles of this crate.
-pub const ROLES: [procgroup::RoleEntry; 1] = [procgroup::RoleEntry::of::<player::PlayerRole>()];
+pub const ROLES: [procgroup::RoleEntry; 2] =
+    [procgroup::RoleEntry::of::<player::PlayerRole>(), procgroup::RoleEntry::of::<heir::HeirRole>()];

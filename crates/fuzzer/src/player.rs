@@ -2,7 +2,7 @@
 //! Not here: whose turn it is (`stage`).
 //!
 //! Lines in: `begin PIDS`, `do STEP`, `look` (what became of waiting threads), `plan STEP` and `go SEED` (takes the planned
-//! steps side by side), `settle` (waits until they are taken), `end`. Each is answered with one line.
+//! steps side by side), `settle` (waits until they are taken), `reached` (new places of the driver), `end`. Each is answered with one line.
 
 use std::fs::File;
 use std::io;
@@ -14,19 +14,23 @@ use std::time::{Duration, Instant};
 
 use backend::AnyContext;
 use driver::{AnyConnection, Connection, Context, Exchange, OpenOptions};
-use procgroup::Role;
+use procgroup::{Role, WorkerProcess};
 use serde::{Deserialize, Serialize};
 use sys::interrupt::{Interrupter, ThreadId};
 
+use crate::heir::{self, Heritage};
 use crate::lane::{self, Lane, lanes};
 use crate::outcome;
 use crate::payload::{Encoded, Holdings};
 use crate::program::{Action, Command, Read, Step, THREADS};
+use crate::reached::{self, Notes, Reached};
 
 /// Time after which a step that does not wait hangs.
 const HANG: Duration = Duration::from_secs(20);
 /// The same of steps side by side, which are all taken within milliseconds.
 const LANE_HANG: Duration = Duration::from_secs(6);
+/// Outcome of a step whose thread waits in one before.
+pub(crate) const WAITS: &str = "its thread waits";
 /// Looks in a row after which a thread is taken to sleep until somebody wakes it.
 const CALM: u32 = 20;
 /// Time between looks at a thread that may sleep.
@@ -40,6 +44,8 @@ pub(crate) struct PlayerRole {
     /// Looks in a row at which a thread must sleep. A kernel wakes a thread before the waking call returns; the embedded
     /// driver's broker may wake it a little later.
     pub(crate) looks: u32,
+    /// What a player left that ran this program in its own place.
+    pub(crate) heritage: Option<Heritage>,
 }
 
 impl Role for PlayerRole {
@@ -50,12 +56,12 @@ impl Role for PlayerRole {
     }
 
     fn run(self) -> Result<(), String> {
-        serve(&self).map_err(|error| sys::errno::describe(&error))
+        serve(self).map_err(|error| sys::errno::describe(&error))
     }
 }
 
 /// State that the threads of the process share.
-struct Shared {
+pub(crate) struct Shared {
     address: String,
     interrupter: Interrupter,
     files: [File; 2],
@@ -63,6 +69,8 @@ struct Shared {
     /// The outcome of each thread's step, once it is there.
     slots: Mutex<[Option<String>; THREADS]>,
     done: Condvar,
+    /// Places of the driver that the threads reached.
+    reached: Mutex<Reached>,
     /// CPUs of the process.
     cpus: Vec<u32>,
     /// Steps of lanes that are not begun are left out.
@@ -79,15 +87,19 @@ enum Job {
     Lane(Lane),
 }
 
+/// The process, to the driver and to other players.
 #[derive(Default)]
-struct State {
-    connection: Option<Arc<AnyConnection>>,
-    nonblocking: bool,
+pub(crate) struct State {
+    pub(crate) connection: Option<Arc<AnyConnection>>,
+    pub(crate) nonblocking: bool,
     /// Threads that the driver knows.
     met: [bool; THREADS],
-    held: Vec<u64>,
-    freed: u64,
-    pids: Vec<u32>,
+    /// Addresses of the buffers that it holds.
+    pub(crate) held: Vec<u64>,
+    /// The one that it freed last.
+    pub(crate) freed: u64,
+    /// Process numbers of the players.
+    pub(crate) pids: Vec<u32>,
     threads: [Option<ThreadId>; THREADS],
 }
 
@@ -107,22 +119,18 @@ struct Player {
     side_by_side: [bool; THREADS],
 }
 
-fn serve(role: &PlayerRole) -> io::Result<()> {
-    let shared = Arc::new(Shared {
-        address: role.address.clone(),
-        interrupter: Interrupter::install_without_restart()?,
-        files: [File::open("/dev/null")?, File::open("/dev/zero")?],
-        state: Mutex::default(),
-        slots: Mutex::default(),
-        done: Condvar::new(),
-        cpus: sys::sched::affinity()?,
-        stop: AtomicBool::new(false),
-        may_sleep: Default::default(),
-    });
+fn serve(role: PlayerRole) -> io::Result<()> {
+    let state = role.heritage.map(Heritage::taken).transpose()?;
+    // What a player says that became this program, or that it is there.
+    let greeting = state.as_ref().map(|state| if state.connection.is_some() { "ok" } else { "ok, closed" });
+    let shared = Arc::new(Shared::new(role.address, state.unwrap_or_default())?);
     let (waiting, side_by_side, plan) = ([false; THREADS], [false; THREADS], Vec::new());
     let mut player = Player { shared, threads: Vec::new(), waiting, looks: role.looks, plan, side_by_side };
     player.start_threads();
-    procgroup::role::tell_ready("")?;
+    match greeting {
+        None => procgroup::role::tell_ready("")?,
+        Some(greeting) => procgroup::role::say(greeting),
+    }
     for line in io::stdin().lines() {
         let line = line?;
         let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
@@ -133,6 +141,7 @@ fn serve(role: &PlayerRole) -> io::Result<()> {
             "plan" => player.plan(rest),
             "go" => player.go(rest.parse().unwrap_or_default()),
             "settle" => player.calm(),
+            "reached" => reached::text(&locked(&player.shared.reached).fresh()),
             _ => player.end(),
         };
         procgroup::role::say(&answer);
@@ -147,11 +156,13 @@ impl Player {
             let shared = Arc::clone(&self.shared);
             std::thread::spawn(move || {
                 locked(&shared.state).threads[number] = Some(ThreadId::current());
+                let mut notes = Notes::begin();
                 for job in jobs {
                     let outcome = match job {
                         Job::Step(action) => shared.act(number, &action),
                         Job::Lane(lane) => shared.follow(number, &lane),
                     };
+                    locked(&shared.reached).note(&mut notes);
                     locked(&shared.slots)[number] = Some(outcome);
                     shared.done.notify_all();
                 }
@@ -176,7 +187,7 @@ impl Player {
             Err(why) => return why,
         };
         if self.waiting[thread] {
-            return "its thread waits".to_owned();
+            return WAITS.to_owned();
         }
         match action {
             Action::Close if self.waiting.contains(&true) => return "a thread waits".to_owned(),
@@ -185,6 +196,7 @@ impl Player {
                 return self.shared.close();
             }
             Action::Signal(target) => return self.signal(target),
+            Action::Exec => return self.exec(),
             _ => {}
         }
         let may_wait = matches!(&action, Action::Exchange(_, Some(Read { waits: true, .. })));
@@ -201,13 +213,26 @@ impl Player {
         }
     }
 
+    /// Goes on as another program, which answers; returns only if it cannot be run.
+    fn exec(&self) -> String {
+        let state = locked(&self.shared.state);
+        if state.connection.is_none() {
+            return "not open".to_owned();
+        }
+        let (address, looks) = (self.shared.address.clone(), self.looks);
+        let error = Heritage::lent(&state, |heritage| {
+            WorkerProcess::replace_this(&PlayerRole { address, looks, heritage: Some(heritage) })
+        });
+        sys::errno::describe(&error)
+    }
+
     fn signal(&self, target: usize) -> String {
         if self.waiting[target] { self.shared.signal(target) } else { "nobody waits".to_owned() }
     }
 
     fn plan(&mut self, text: &str) -> String {
         match text.parse::<Step>() {
-            Ok(step) if self.waiting[step.thread] => return "its thread waits".to_owned(),
+            Ok(step) if self.waiting[step.thread] => return WAITS.to_owned(),
             Ok(step) => self.plan.push(step),
             Err(why) => return why,
         }
@@ -337,6 +362,22 @@ fn ok(result: io::Result<()>) -> String {
 }
 
 impl Shared {
+    /// That of a process in this state, which opens this context.
+    pub(crate) fn new(address: String, state: State) -> io::Result<Self> {
+        Ok(Self {
+            address,
+            interrupter: Interrupter::install_without_restart()?,
+            files: [File::open("/dev/null")?, File::open("/dev/zero")?],
+            state: Mutex::new(state),
+            slots: Mutex::default(),
+            done: Condvar::new(),
+            reached: Mutex::default(),
+            cpus: sys::sched::affinity()?,
+            stop: AtomicBool::new(false),
+            may_sleep: Default::default(),
+        })
+    }
+
     fn close(&self) -> String {
         let was = {
             let mut state = locked(&self.state);
@@ -394,7 +435,8 @@ impl Shared {
         "ok".to_owned()
     }
 
-    fn act(&self, thread: usize, action: &Action) -> String {
+    /// Takes an action by a thread, and returns what came of it.
+    pub(crate) fn act(&self, thread: usize, action: &Action) -> String {
         if let Action::Open(size) = action {
             return self.open(*size);
         }
@@ -411,8 +453,14 @@ impl Shared {
         }
         let pid = |proc: &usize| pids.get(*proc).copied().unwrap_or_default();
         match action {
-            Action::Open(_) | Action::Close | Action::Kill | Action::Signal(_) | Action::Schedule(_) => {
-                String::new()
+            Action::Open(_) | Action::Close | Action::Kill | Action::Signal(_) => String::new(),
+            Action::Exec | Action::Schedule(_) => String::new(),
+            Action::Fork(action) => {
+                let mut state = locked(&self.state);
+                if let Err(error) = self.wait_in_reads(&mut state, &connection, false) {
+                    return errno(Err(error));
+                }
+                heir::bear(&state, action)
             }
             Action::Manager => ok(connection.become_context_manager(None)),
             Action::MaxThreads(count) => ok(connection.set_max_threads(*count)),
@@ -455,6 +503,15 @@ impl Shared {
         }
     }
 
+    /// Makes reads of the process's file wait, or not.
+    fn wait_in_reads(&self, state: &mut State, connection: &AnyConnection, on: bool) -> io::Result<()> {
+        if state.nonblocking == on {
+            connection.set_nonblocking(!on)?;
+            state.nonblocking = !on;
+        }
+        Ok(())
+    }
+
     fn exchange(
         &self,
         connection: &AnyConnection,
@@ -464,12 +521,9 @@ impl Shared {
     ) -> String {
         let encoded = {
             let mut state = locked(&self.state);
-            let wanted = read.is_none_or(|read| !read.waits);
-            if state.nonblocking != wanted {
-                if let Err(error) = connection.set_nonblocking(wanted) {
-                    return errno(Err(error));
-                }
-                state.nonblocking = wanted;
+            let waits = read.is_some_and(|read| read.waits);
+            if let Err(error) = self.wait_in_reads(&mut state, connection, waits) {
+                return errno(Err(error));
             }
             let files = [self.files[0].as_raw_fd(), self.files[1].as_raw_fd()];
             Encoded::of(commands, &Holdings { held: &state.held, freed: state.freed, files })

@@ -88,10 +88,28 @@ pub enum Action {
     Poll,
     /// A signal to this thread of the same process.
     Signal(usize),
+    /// A child of the process takes this action by the descriptor that it inherits, and ends. Not an action that opens, closes,
+    /// kills, signals or waits.
+    Fork(Box<Action>),
+    /// The process runs another program, which keeps the descriptor.
+    Exec,
     /// From here on threads take their steps side by side, in the order of this seed.
     Schedule(u64),
     /// `BINDER_WRITE_READ`: commands, then a read.
     Exchange(Vec<Command>, Option<Read>),
+}
+
+impl Action {
+    /// Whether a child can take it by what it inherits.
+    #[must_use]
+    pub fn can_be_a_childs(&self) -> bool {
+        match self {
+            Self::Open(_) | Self::Close | Self::Kill | Self::Signal(_) => false,
+            Self::Fork(_) | Self::Exec | Self::Schedule(_) => false,
+            Self::Exchange(_, read) => !read.is_some_and(|read| read.waits),
+            _ => true,
+        }
+    }
 }
 
 /// How a thread reads.

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::compare::{Difference, first};
+use crate::corpus::Corpus;
 use crate::generate;
 use crate::known::Known;
 use crate::program::Program;
+use crate::reached::Reached;
 use crate::runner::Runner;
 use crate::shrink::shrink;
 use crate::transcript::Transcript;
@@ -51,6 +53,21 @@ pub struct Totals {
     pub again: u64,
 }
 
+/// Who gets what a session finds.
+pub trait Report {
+    /// A finding, when it is shrunk.
+    ///
+    /// # Errors
+    /// Why the session cannot go on.
+    fn finding(&mut self, finding: &Finding) -> Result<(), String>;
+
+    /// A program that is kept because it reached new places of a driver.
+    ///
+    /// # Errors
+    /// See [`Self::finding`].
+    fn kept(&mut self, program: &Program) -> Result<(), String>;
+}
+
 /// Drivers, and what was found on them.
 pub struct Session {
     runners: Vec<Box<dyn Runner>>,
@@ -58,14 +75,32 @@ pub struct Session {
     /// Counts so far.
     pub totals: Totals,
     kinds: Vec<String>,
+    /// Places that each driver has reached.
+    reached: Vec<Reached>,
+    /// Programs that reached new ones; `None`: they do not count.
+    corpus: Option<Corpus>,
 }
 
 impl Session {
-    /// A session on these drivers.
+    /// A session on these drivers. `corpus`: programs from which others are made, to which those come that reach new places
+    /// of a driver whose kernel has KCOV; `None`: every program is made from its seed alone.
     #[must_use]
-    pub fn new(runners: Vec<Box<dyn Runner>>) -> Self {
-        let names = runners.iter().map(|runner| runner.name().to_owned()).collect();
-        Self { runners, names, totals: Totals::default(), kinds: Vec::new() }
+    pub fn new(runners: Vec<Box<dyn Runner>>, corpus: Option<Corpus>) -> Self {
+        let names: Vec<String> = runners.iter().map(|runner| runner.name().to_owned()).collect();
+        let reached = names.iter().map(|_| Reached::default()).collect();
+        Self { runners, names, totals: Totals::default(), kinds: Vec::new(), reached, corpus }
+    }
+
+    /// Places that each driver has reached where its kernel tells them, with the driver's name.
+    pub fn reached(&self) -> impl Iterator<Item = (&str, usize)> {
+        let all = self.names.iter().zip(&self.reached);
+        all.map(|(name, reached)| (name.as_str(), reached.count())).filter(|(_, count)| *count > 0)
+    }
+
+    /// Programs that are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.corpus.as_ref().map_or(0, Corpus::count)
     }
 
     /// Runs the programs of these seeds, each once step by step and in as many `orders` side by side; `report` gets each
@@ -73,17 +108,14 @@ impl Session {
     ///
     /// # Errors
     /// A driver that can run no program, or what `report` met.
-    pub fn round(
-        &mut self,
-        seeds: Range<u64>,
-        orders: u64,
-        report: &mut dyn FnMut(&Finding) -> Result<(), String>,
-    ) -> Result<(), String> {
+    pub fn round(&mut self, seeds: Range<u64>, orders: u64, report: &mut dyn Report) -> Result<(), String> {
         let (mut of, mut programs) = (Vec::new(), Vec::new());
         for seed in seeds {
             of.extend((0..=orders).map(|_| Some(seed)));
-            programs.push(generate::program(seed));
-            programs.extend((0..orders).map(|order| generate::scheduled(seed, order)));
+            let program =
+                self.corpus.as_ref().map_or_else(|| generate::program(seed), |corpus| corpus.program(seed));
+            programs.push(program.clone());
+            programs.extend((0..orders).map(|order| generate::scheduled(program.clone(), seed, order)));
         }
         self.compare(&programs, &of, report)
     }
@@ -96,13 +128,14 @@ impl Session {
         &mut self,
         programs: &[Program],
         seeds: &[Option<u64>],
-        report: &mut dyn FnMut(&Finding) -> Result<(), String>,
+        report: &mut dyn Report,
     ) -> Result<(), String> {
         let all = run_on(&mut self.runners, programs)?;
         for (number, program) in programs.iter().enumerate() {
             let is_scheduled = program.schedule().is_some();
             *(if is_scheduled { &mut self.totals.scheduled } else { &mut self.totals.programs }) += 1;
             let transcripts: Vec<&Transcript> = all.iter().map(|driver| &driver[number]).collect();
+            self.note_reached(program, &transcripts, report)?;
             let (difference, passed) = first(&self.names, program, &transcripts);
             self.count(&passed);
             match difference {
@@ -120,6 +153,29 @@ impl Session {
         Ok(())
     }
 
+    /// Keeps a program that reached new places of a driver.
+    fn note_reached(
+        &mut self,
+        program: &Program,
+        transcripts: &[&Transcript],
+        report: &mut dyn Report,
+    ) -> Result<(), String> {
+        let mut is_new = false;
+        for (reached, transcript) in self.reached.iter_mut().zip(transcripts) {
+            reached.extend(transcript.reached.iter().copied());
+            is_new |= !reached.fresh().is_empty();
+        }
+        // One whose threads run side by side reaches them in that order only.
+        if let Some(corpus) = &mut self.corpus
+            && is_new
+            && program.schedule().is_none()
+        {
+            corpus.keep(program.clone());
+            report.kept(program)?;
+        }
+        Ok(())
+    }
+
     fn count(&mut self, known: &[&'static Known]) {
         for known in known {
             *self.totals.known.entry(known.item).or_default() += 1;
@@ -127,11 +183,7 @@ impl Session {
     }
 
     /// Shrinks a finding of a new kind and reports it.
-    fn found(
-        &mut self,
-        finding: Finding,
-        report: &mut dyn FnMut(&Finding) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn found(&mut self, finding: Finding, report: &mut dyn Report) -> Result<(), String> {
         let kind = finding.difference.kind();
         if self.kinds.contains(&kind) {
             self.totals.again += 1;
@@ -144,14 +196,14 @@ impl Session {
                 return Ok(());
             }
             self.kinds.push(kind);
-            return report(&finding);
+            return report.finding(&finding);
         };
         self.kinds.push(kind);
         let of_short = short.difference.kind();
         if short.difference.known.is_none() && !self.kinds.contains(&of_short) {
             self.kinds.push(of_short);
         }
-        report(&short)
+        report.finding(&short)
     }
 
     /// The finding with the shortest program that shows it; `None` if it did not come again: in each of two further runs or,

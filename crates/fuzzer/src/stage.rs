@@ -14,6 +14,7 @@ use procgroup::{Streams, WorkerProcess};
 
 use crate::player::PlayerRole;
 use crate::program::{Action, PROCS, Program, Step};
+use crate::reached::{self, Reached};
 use crate::transcript::{Line, Transcript};
 
 /// Longest time of one answer of a player, which itself gives up earlier.
@@ -39,6 +40,10 @@ pub struct Stage {
     others: Option<usize>,
     /// Counts of the driver, by kind, without the players' processes.
     counts: BTreeMap<String, u64>,
+    /// Places of the driver that programs reached.
+    reached: Reached,
+    /// Whether the kernel tells places.
+    has_coverage: bool,
     /// Whether nobody else uses the driver, so that its counts are those of the programs.
     is_alone: bool,
     /// Keeps the embedded driver's broker alive.
@@ -60,6 +65,8 @@ impl Stage {
             players: Default::default(),
             others: None,
             counts: BTreeMap::new(),
+            reached: Reached::default(),
+            has_coverage: !is_embedded && sys::kcov::is_there(),
             is_alone: false,
             _keeper: is_embedded.then_some(keeper),
         };
@@ -112,6 +119,14 @@ impl Stage {
         }
     }
 
+    /// Counts of the first node without a process, as the driver's state has them: which of them keeps it.
+    fn dead_nodes(&self) -> Option<String> {
+        let state = self.state(StateFile::State)?;
+        let mut nodes = state.lines().skip_while(|line| !line.starts_with("dead nodes:")).skip(1);
+        let line = nodes.find(|line| line.trim_start().starts_with("node "))?;
+        line.find(" hs ").map(|at| line[at + 1..].to_owned())
+    }
+
     /// Waits until the driver has released all but `open` processes of the program.
     fn rest(&self, open: usize) -> bool {
         let Some(others) = self.others else {
@@ -132,7 +147,7 @@ impl Stage {
     /// Starts the players of a program that do not run.
     fn gather(&mut self, count: usize) -> Result<(), Stuck> {
         let looks = if self.context.device().is_some() { LOOKS.0 } else { LOOKS.1 };
-        let role = PlayerRole { address: self.context.address(), looks };
+        let role = PlayerRole { address: self.context.address(), looks, heritage: None };
         for place in self.players.iter_mut().take(count).filter(|place| place.is_none()) {
             let streams = Streams::of(std::process::Stdio::piped(), std::process::Stdio::piped());
             let player = WorkerProcess::start(&role, streams, None)
@@ -177,7 +192,7 @@ impl Stage {
         }
         let end = program.steps.len().saturating_sub(1);
         self.clear(count, program.schedule().map_or(end, |(number, _)| number), &mut run)?;
-        Ok(Transcript { lines: run.lines, kernel: Vec::new() })
+        Ok(Transcript { lines: run.lines, reached: self.reached.fresh(), kernel: Vec::new() })
     }
 
     /// Takes steps side by side; notes only what is wrong.
@@ -193,7 +208,8 @@ impl Stage {
             let is_killed = kills.iter().any(|(_, proc)| *proc == step.proc);
             match step.action {
                 _ if is_killed => {}
-                Action::Schedule(_) => {}
+                // An exec would end the threads that run beside it.
+                Action::Schedule(_) | Action::Exec => {}
                 Action::Kill => kills.push((Duration::from_micros(rng.u64(..KILL_US)), step.proc)),
                 _ => note(step.proc, self.ask(step.proc, &format!("plan {step}"))),
             }
@@ -216,6 +232,7 @@ impl Stage {
 
     /// Kills a process, if it is there.
     fn kill(&mut self, proc: usize) -> Result<(), Stuck> {
+        self.note_reached(proc);
         let Some(player) = self.players[proc].take() else { return Ok(()) };
         player.kill();
         if player.end_within(sys::patience::stretched(RELEASE)).is_some() {
@@ -236,12 +253,19 @@ impl Stage {
             self.kill(proc)?;
             return Ok(run.released("ok".to_owned(), was_open && !self.rest(run.count())));
         }
+        if *action == Action::Exec {
+            // Its threads end, those that wait among them.
+            run.waiting.remove(&proc);
+            self.note_reached(proc);
+        }
         let outcome = self.ask(proc, &format!("do {text}"));
         match (action, outcome.as_str()) {
             (Action::Open(_), "ok") => run.open[proc] = true,
             // The embedded driver tells its peers a moment later.
             (Action::ThreadExit, "ok") => std::thread::sleep(AFTERMATH),
-            (Action::Close, "ok") => {
+            // A kernel flushes the process a moment after its descriptor was closed in the child.
+            (Action::Fork(_), _) | (Action::Exec, "ok") => std::thread::sleep(AFTERMATH),
+            (Action::Close, "ok") | (Action::Exec, "ok, closed") => {
                 run.open[proc] = false;
                 return Ok(run.released(outcome, !self.rest(run.count())));
             }
@@ -272,6 +296,14 @@ impl Stage {
         run.waiting.retain(|_, count| *count > 0);
     }
 
+    /// Notes places that a process has reached.
+    fn note_reached(&mut self, proc: usize) {
+        if self.has_coverage && self.players[proc].is_some() {
+            let answer = self.ask(proc, "reached");
+            self.reached.extend(reached::parse(&answer));
+        }
+    }
+
     /// One answer of a player; a player that ended is not there any more.
     fn ask(&mut self, proc: usize, line: &str) -> String {
         let Some(player) = &self.players[proc] else { return "gone".to_owned() };
@@ -291,6 +323,7 @@ impl Stage {
     /// Ends what the program left. A process that does not come back is killed.
     fn clear(&mut self, count: usize, last: usize, run: &mut Run) -> Result<(), Stuck> {
         for proc in 0..count {
+            self.note_reached(proc);
             let answer = self.ask(proc, "end");
             if answer == "hangs" {
                 self.kill(proc)?;
@@ -304,7 +337,8 @@ impl Stage {
         }
         let behind = self.left_behind();
         if !behind.is_empty() {
-            left.push(format!("left behind: {}", behind.join(", ")));
+            let nodes = self.dead_nodes().map_or_else(String::new, |counts| format!(" ({counts})"));
+            left.push(format!("left behind: {}{nodes}", behind.join(", ")));
             self.counts = self.active();
         }
         let step = last;

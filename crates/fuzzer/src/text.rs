@@ -43,6 +43,8 @@ impl fmt::Display for Action {
             Self::Spam(on) => write!(f, "spam-detection {}", u8::from(*on)),
             Self::Poll => f.write_str("poll"),
             Self::Signal(thread) => write!(f, "signal t{thread}"),
+            Self::Fork(action) => write!(f, "fork {action}"),
+            Self::Exec => f.write_str("exec"),
             Self::Schedule(seed) => write!(f, "schedule {seed}"),
             Self::Exchange(commands, read) => {
                 let commands = commands.iter().map(ToString::to_string);
@@ -212,6 +214,14 @@ impl FromStr for Action {
             ["spam-detection", on] => Self::Spam(at_most(on, 1)? == 1),
             ["poll"] => Self::Poll,
             ["signal", thread] => Self::Signal(below('t', thread, THREADS)?),
+            ["exec"] => Self::Exec,
+            ["fork", ..] => {
+                let action: Self = text.trim_start().strip_prefix("fork").unwrap_or_default().parse()?;
+                if !action.can_be_a_childs() {
+                    return Err(format!("a child cannot {action}"));
+                }
+                Self::Fork(Box::new(action))
+            }
             ["schedule", seed] => Self::Schedule(number(seed)?),
             _ => exchange(text)?,
         })
@@ -366,6 +376,9 @@ mod tests {
     fn a_line_that_is_no_step_is_named_with_its_reason() {
         for (bad, why) in [
             ("p0", "a step is a thread"),
+            ("p0.t0 fork close", "a child cannot close"),
+            ("p0.t0 fork fork poll", "a child cannot fork poll"),
+            ("p0.t0 fork wait", "a child cannot wait"),
             ("p9.t0 read", "is not one of p0 to p3"),
             ("p0.t7 read", "is not one of t0 to t2"),
             ("p0.t0 dance", "is no command"),

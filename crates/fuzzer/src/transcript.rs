@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::reached::{self, Spot};
+
 /// An outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -51,6 +53,8 @@ impl Line {
 pub struct Transcript {
     /// The outcomes.
     pub lines: Vec<Line>,
+    /// Places of the driver that no program before it reached, where the kernel has KCOV.
+    pub reached: Vec<Spot>,
     /// Faults that the kernel reported of itself meanwhile; or that it went down.
     pub kernel: Vec<String>,
 }
@@ -60,13 +64,14 @@ impl Transcript {
     #[must_use]
     pub fn down(why: &str) -> Self {
         let first = why.lines().next().unwrap_or_default();
-        Self { lines: Vec::new(), kernel: vec![format!("the guest went down: {first}")] }
+        Self { kernel: vec![format!("the guest went down: {first}")], ..Self::default() }
     }
 }
 
 /// First words of the lines between which a transcript stands.
 const BEGIN: &str = "fuzz-program ";
 const KERNEL: &str = "fuzz-kernel ";
+const REACHED: &str = "fuzz-reached ";
 const END: &str = "fuzz-end ";
 
 /// Line that announces program `number`.
@@ -80,7 +85,9 @@ pub fn beginning(number: usize) -> String {
 pub fn ending(number: usize, transcript: &Transcript) -> String {
     let lines = transcript.lines.iter().map(|line| format!("{line}\n"));
     let kernel = transcript.kernel.iter().map(|text| format!("{KERNEL}{text}\n"));
-    let all: String = lines.chain(kernel).collect();
+    let reached = (!transcript.reached.is_empty())
+        .then(|| format!("{REACHED}{}\n", reached::text(&transcript.reached)));
+    let all: String = lines.chain(kernel).chain(reached).collect();
     format!("{all}{END}{number}\n")
 }
 
@@ -94,9 +101,12 @@ pub fn parse(text: &str) -> (Vec<Transcript>, bool) {
         } else if line.starts_with(END) {
             whole.extend(current.take());
         } else if let Some(transcript) = &mut current {
-            match line.strip_prefix(KERNEL) {
-                Some(text) => transcript.kernel.push(text.to_owned()),
-                None => transcript.lines.extend(Line::parse(line)),
+            if let Some(text) = line.strip_prefix(KERNEL) {
+                transcript.kernel.push(text.to_owned());
+            } else if let Some(text) = line.strip_prefix(REACHED) {
+                transcript.reached = reached::parse(text);
+            } else {
+                transcript.lines.extend(Line::parse(line));
             }
         }
     }
@@ -116,6 +126,7 @@ mod tests {
         };
         let made = Transcript {
             lines: vec![line(0, None, "ok NOOP"), line(1, Some("p1.t0"), "EINTR"), line(2, None, "")],
+            reached: vec![0xffff_0001, 7],
             kernel: vec!["BUG: x".to_owned()],
         };
         let text = format!("{}{}{}", beginning(0), ending(0, &made), beginning(1));

@@ -1,16 +1,23 @@
-//! The folder of `fuzz --out`: findings, and the seed from which the same command goes on.
+//! The folder of `fuzz --out`: findings, programs that reached new places of a driver, and the next seed: the same command goes on
+//! from there.
 //! Not here: what a finding is (`fuzzer::session`).
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use fuzzer::c_form::c_program;
+use fuzzer::c_form::{c_program, has_c_form};
+use fuzzer::corpus::Corpus;
+use fuzzer::program::Program;
+use fuzzer::runner;
 use fuzzer::session::Finding;
 
 use crate::cli::{Failure, exit};
 
 /// The file with the next seed.
 const NEXT: &str = "next-seed";
+/// The file with the programs that reached new places.
+const CORPUS: &str = "corpus.txt";
 
 /// The folder.
 pub(super) struct Keep(PathBuf);
@@ -33,14 +40,32 @@ impl Keep {
         })
     }
 
+    /// The programs that were kept.
+    pub(super) fn corpus(&self) -> Result<Corpus, Failure> {
+        let path = self.0.join(CORPUS);
+        let mut corpus = Corpus::default();
+        if path.exists() {
+            super::read(&path)?.into_iter().for_each(|program| corpus.keep(program));
+        }
+        Ok(corpus)
+    }
+
+    /// Adds a program that reached new places.
+    pub(super) fn program(&self, program: &Program) -> Result<(), String> {
+        let path = self.0.join(CORPUS);
+        let file = fs::OpenOptions::new().create(true).append(true).open(&path);
+        let text = runner::programs_text(std::slice::from_ref(program));
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| format!("writing {}: {error}", path.display()))
+    }
+
     /// Writes a finding: its steps, and its C program. `number`: which one it is in this run.
     pub(super) fn finding(&self, number: u64, finding: &Finding) -> Result<(), String> {
         let order = finding.order.map_or_else(String::new, |order| format!("-order-{order:x}"));
         let name =
             finding.seed.map_or_else(|| format!("given-{number}"), |seed| format!("seed-{seed}{order}"));
         let about = format!("{} differ: {}", finding.names.join(" and "), finding.difference.kind());
-        // A C program takes one step after the other.
-        let c = finding.program.schedule().is_none().then(|| ("c", c_program(&finding.program, &about)));
+        let c = has_c_form(&finding.program).then(|| ("c", c_program(&finding.program, &about)));
         for (ending, text) in [("txt", format!("# {about}\n{finding}"))].into_iter().chain(c) {
             let path = self.0.join(format!("{name}.{ending}"));
             sys::draft::write(&path, text).map_err(|error| format!("writing {}: {error}", path.display()))?;

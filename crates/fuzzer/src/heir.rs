@@ -1,0 +1,100 @@
+//! What another program has of a player's driver process: a child that takes one action, or the program that a player becomes.
+//! Not here: the actions (`player`).
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use driver::kernel::KernelConnection;
+use driver::{AnyConnection, Connection};
+use procgroup::{Role, Streams, WorkerProcess};
+use serde::{Deserialize, Serialize};
+
+use crate::player::{Shared, State};
+use crate::program::Action;
+
+/// Longest time of a child.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// State of a process without what exec ends: its threads and its receiving area.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Heritage {
+    /// Number of the device's descriptor; `None`: the driver has none, so that the connection ends.
+    device: Option<RawFd>,
+    nonblocking: bool,
+    held: Vec<u64>,
+    freed: u64,
+    pids: Vec<u32>,
+}
+
+impl Heritage {
+    /// What is there of this state, for a program that is run by `run` as long as its descriptor is inherited.
+    pub(crate) fn lent<T>(state: &State, run: impl FnOnce(Self) -> T) -> T {
+        let device = state.connection.as_ref().and_then(|connection| connection.descriptor());
+        let (held, pids) = (state.held.clone(), state.pids.clone());
+        let (nonblocking, freed) = (state.nonblocking, state.freed);
+        let number = device.map(|device| device.as_raw_fd());
+        // Of an open descriptor this cannot fail.
+        let inherit = |on| device.map(|device| sys::descriptor::set_inherited(device, on));
+        inherit(true);
+        let result = run(Self { device: number, nonblocking, held, freed, pids });
+        inherit(false);
+        result
+    }
+
+    /// The state of the program that was run.
+    pub(crate) fn taken(self) -> std::io::Result<State> {
+        let device = self.device.map(sys::descriptor::adopt).transpose()?;
+        let connection = device.map(|fd| Arc::new(AnyConnection::new(KernelConnection::inherited(fd))));
+        let (held, nonblocking) =
+            if connection.is_some() { (self.held, self.nonblocking) } else { Default::default() };
+        let mut state = State::default();
+        (state.connection, state.nonblocking, state.held) = (connection, nonblocking, held);
+        (state.freed, state.pids) = (self.freed, self.pids);
+        Ok(state)
+    }
+}
+
+/// The role of a child.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct HeirRole {
+    heritage: Heritage,
+    /// Text of its action.
+    action: String,
+}
+
+impl Role for HeirRole {
+    const NAME: &'static str = "fuzz-heir";
+
+    fn title(&self) -> String {
+        Self::NAME.to_owned()
+    }
+
+    fn run(self) -> Result<(), String> {
+        let action = self.action.parse()?;
+        let os = |error: std::io::Error| sys::errno::describe(&error);
+        let shared = Shared::new(String::new(), self.heritage.taken().map_err(os)?).map_err(os)?;
+        procgroup::role::tell_ready(&shared.act(0, &action)).map_err(os)
+    }
+}
+
+/// Has a child take an action; returns its outcome when the child has ended.
+pub(crate) fn bear(state: &State, action: &Action) -> String {
+    if state.connection.as_ref().is_none_or(|connection| connection.descriptor().is_none()) {
+        return "nothing to inherit".to_owned();
+    }
+    let streams = Streams::of(std::process::Stdio::null(), std::process::Stdio::piped());
+    let child = Heritage::lent(state, |heritage| {
+        WorkerProcess::start(&HeirRole { heritage, action: action.to_string() }, streams, None)
+    });
+    let child = match child {
+        Ok(child) => child,
+        Err(error) => return format!("no child: {}", sys::errno::describe(&error)),
+    };
+    match child.ready(LONGEST) {
+        // Its end closes the descriptor, which the driver sees.
+        Ok(outcome) if child.end_within(sys::patience::stretched(LONGEST)).is_some() => outcome,
+        Ok(_) => "hangs".to_owned(),
+        Err(why) => why,
+    }
+}
