@@ -213,6 +213,13 @@ fn frz_03_what_is_pending(kit: &Kit) -> Verdict {
     frozen.remote.expect_read("the second oneway call", "TRANSACTION")?;
     pending(&frozen, "its buffer not yet given back", false)?;
     frozen.remote.tell("free")?;
+    let other = frozen.remote.give(kit, &frozen.client, 5)?;
+    frozen.queue_oneway(kit, false)?;
+    frozen.client.oneway(other, 2, b"")?;
+    frozen.read_oneway()?;
+    pending(&frozen, "a oneway call of one node done, and one of another unread", true)?;
+    frozen.read_oneway()?;
+    pending(&frozen, "both done", false)?;
     frozen.remote.tell(&format!("call {}", node.ptr))?;
     pending(&frozen, "its own call unread", true)?;
     let call = server.read()?.call()?;

@@ -66,8 +66,13 @@ fn pol_02_a_first_poll_is_readable(kit: &Kit) -> Verdict {
 /// A looper of the process that polls on another thread, asleep.
 fn polling(worker: &Worker, process: &RawProcess) -> Result<Task<Result<bool, Stop>>, Stop> {
     process.on(worker, RawProcess::enter_looper)?;
-    let patience = sys::patience::stretched(PATIENCE).as_millis() as i32;
-    let poll = move |process: &RawProcess| done("polling", process.conn.poll_readable(patience));
+    let patience = sys::patience::stretched(PATIENCE);
+    let poll = move |process: &RawProcess| {
+        let start = std::time::Instant::now();
+        let readable = done("polling", process.conn.poll_readable(patience.as_millis() as i32))?;
+        // At its end `poll` looks once more, whether it was woken or not.
+        Ok(readable && start.elapsed() < patience)
+    };
     let mut task = process.start_on(worker, poll)?;
     task.expect_asleep("polling with nothing to do").map(|()| task)
 }

@@ -29,7 +29,7 @@ impl Reference {
         let me = &self.procs[proc].threads[thread];
         // If a call fails for two reasons, the contract leaves open which one is reported.
         let waiting = matches!(me.stack.last(), Some(Frame::Calling(_)));
-        let unread = matches!(me.todo.front(), Some(Work::Call(_)));
+        let unread = matches!(me.todo.front(), Some(Work::Call(_) | Work::Reply(_)));
         let target = self.target(proc, handle);
         let (node, to) = match target {
             _ if !oneway && (waiting || unread) => return self.refuse(proc, thread, Refusal::Failed),
