@@ -144,7 +144,8 @@ pub static ALL: &[Known] = &[
         who: Kind::is_rust,
         matches: |place, others, rust| {
             let nothing = matches!(rust, "EAGAIN" | "waits" | "ok NOOP" | "readable=0");
-            let own = nothing && !place.is_in_pool(place.step.proc, place.step.thread);
+            let looks = matches!(place.step.action, Action::Exchange(..) | Action::Poll);
+            let own = looks && nothing && !place.is_in_pool(place.step.proc, place.step.thread);
             // It does not count one that waits as idle, and asks for another.
             let asks = rust.contains("SPAWN_LOOPER") && others.replace("NOOP", "SPAWN_LOOPER") == rust;
             let waits =
@@ -260,6 +261,62 @@ pub static ALL: &[Known] = &[
         },
     },
     Known {
+        item: "TX-15",
+        reason: "the Rust driver takes a call of a thread with an unread reply, so that its target is busy",
+        goes_on: false,
+        who: Kind::is_rust,
+        matches: |place, others, rust| {
+            let freezes = matches!(place.step.action, Action::Freeze(_, true));
+            freezes && others == "ok" && rust == "EAGAIN" && (0..place.number).any(|at| place.calls_again(at))
+        },
+    },
+    Known {
+        item: "FRZ-03",
+        reason: "on the embedded driver a process is busy that has not read the failure of its call",
+        goes_on: false,
+        who: Kind::is_embedded,
+        matches: |place, others, embedded| {
+            let Action::Freeze(proc, true) = place.step.action else { return false };
+            let calls = |step: &Step| step.proc == proc && step.commands().iter().any(is_two_way);
+            others == "ok" && embedded == "EAGAIN" && place.before().any(calls)
+        },
+    },
+    Known {
+        item: "TX-13",
+        reason: "the embedded driver refuses a second call before it looks whether the target is dead",
+        goes_on: false,
+        who: Kind::is_embedded,
+        matches: |place, others, embedded| {
+            let own = |at: &usize| {
+                let step = place.step_at(*at);
+                (step.proc, step.thread) == (place.step.proc, place.step.thread)
+            };
+            let again = (0..=place.number).filter(own).any(|at| place.calls_again(at));
+            again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == embedded
+        },
+    },
+    Known {
+        item: "LP-08",
+        reason: "on the embedded driver a call and a oneway call of two threads may be read in either order",
+        goes_on: false,
+        who: Kind::is_embedded,
+        matches: |place, others, embedded| match [others, embedded].map(|outcome| place.sender_of(outcome)) {
+            [Some((one, oneway)), Some((other, other_oneway))] => one != other && oneway != other_oneway,
+            _ => false,
+        },
+    },
+    Known {
+        item: "REF-10",
+        reason: "on the embedded driver a reply and a free in one write are done before the caller wakes",
+        goes_on: false,
+        who: Kind::is_embedded,
+        matches: |place, others, embedded| {
+            let replies = place.any(|command| matches!(command, Command::Transaction(None, _)));
+            let frees = place.any(|command| matches!(command, Command::Free(_)));
+            replies && frees && others.contains(" | ") && without_notices(others) == embedded
+        },
+    },
+    Known {
         item: "TX-18",
         reason: "the Rust driver goes on with the write behind a reply to a thread that exited",
         goes_on: false,
@@ -283,13 +340,8 @@ pub static ALL: &[Known] = &[
         goes_on: false,
         who: Kind::is_rust,
         matches: |_, others, rust| {
-            let words = |outcome: &str| -> Vec<String> { outcome.split(' ').map(str::to_owned).collect() };
-            let is_notice = |word: &String| word.starts_with("ACQUIRE(") || word.starts_with("INCREFS(");
-            let rest =
-                |words: Vec<String>| words.into_iter().filter(|word| !is_notice(word)).collect::<Vec<_>>();
-            rust.contains("ACQUIRE(")
-                && !others.contains("ACQUIRE(")
-                && rest(words(others)) == rest(words(rust))
+            let has_strong = |outcome: &str| outcome.contains("ACQUIRE(");
+            has_strong(rust) && !has_strong(others) && without_notices(others) == without_notices(rust)
         },
     },
     Known {
@@ -341,6 +393,17 @@ impl std::str::FromStr for Who {
     }
 }
 
+/// Whether a command is a call with a reply.
+fn is_two_way(command: &Command) -> bool {
+    matches!(command, Command::Transaction(Some(_), what) if what.flags & tf::ONE_WAY == 0)
+}
+
+/// An outcome without the notices to the owner of a node that somebody holds it.
+fn without_notices(outcome: &str) -> String {
+    let is_notice = |word: &&str| word.starts_with("ACQUIRE(") || word.starts_with("INCREFS(");
+    outcome.split(' ').filter(|word| !is_notice(word)).collect::<Vec<_>>().join(" ")
+}
+
 /// A step and those before it.
 pub(crate) struct Place<'p> {
     pub(crate) program: &'p Program,
@@ -382,8 +445,21 @@ impl Place<'_> {
     fn has_called(&self, at: usize, same_thread: bool) -> bool {
         let of = self.step_at(at);
         let own = |step: &&Step| step.proc == of.proc && (!same_thread || step.thread == of.thread);
-        let calls = |command: &Command| matches!(command, Command::Transaction(Some(_), what) if what.flags & tf::ONE_WAY == 0);
-        self.program.steps[..at].iter().filter(own).flat_map(Step::commands).any(calls)
+        self.program.steps[..at].iter().filter(own).flat_map(Step::commands).any(is_two_way)
+    }
+
+    /// Thread and kind, oneway or not, of the call whose delivery an outcome is.
+    fn sender_of(&self, outcome: &str) -> Option<((usize, usize), bool)> {
+        let rest = outcome.split_once("TRANSACTION(")?.1;
+        let code: u32 = rest.split(' ').find_map(|word| word.strip_prefix("code="))?.parse().ok()?;
+        let sent = self.before().flat_map(|step| step.transactions().map(move |what| (step, what)));
+        let (step, what) = sent.into_iter().find(|(_, what)| what.code == code)?;
+        Some(((step.proc, step.thread), what.flags & tf::ONE_WAY != 0))
+    }
+
+    /// Whether the thread of the step at `at` sends a call with a reply there, and has sent one before.
+    fn calls_again(&self, at: usize) -> bool {
+        self.step_at(at).commands().iter().any(is_two_way) && self.has_called(at, true)
     }
 
     fn until_now(&self) -> impl Iterator<Item = &Step> {
@@ -549,6 +625,35 @@ mod tests {
         let on = ["ok taken=1 NOOP COMPLETE", "ok NOOP COMPLETE"];
         assert_eq!(item(names, gone, on), Some("TX-18"));
         assert_eq!(item(names, &gone.replace("thread-exit", "version"), on), None);
+    }
+
+    #[test]
+    fn corners_of_the_embedded_driver_are_known_only_there() {
+        let names = ["kernel:c", "embedded"];
+        let called = "p1.t0 open 4096\np1.t0 call 0 code=1\np1.t0 call 0 code=2; read";
+        let dead = ["ok NOOP COMPLETE DEAD_REPLY", "ok NOOP COMPLETE FAILED_REPLY"];
+        assert_eq!(item(names, called, dead), Some("TX-13"));
+        assert_eq!(item(names, &called.replace("code=1", "code=1 flags=0x1"), dead), None);
+        let frozen = "p1.t0 open 4096\np1.t0 call 0 code=1\np0.t0 freeze p1";
+        assert_eq!(item(names, frozen, ["ok", "EAGAIN"]), Some("FRZ-03"));
+        assert_eq!(item(names, frozen, ["EAGAIN", "ok"]), None);
+        assert_eq!(item(names, &frozen.replace("freeze p1", "freeze p0"), ["ok", "EAGAIN"]), None);
+        let twice = "p1.t0 open 4096\np1.t0 call 0 code=1\np1.t0 call 0 code=2\np0.t0 freeze p2";
+        assert_eq!(item(["kernel:c", "kernel:rust"], twice, ["ok", "EAGAIN"]), Some("TX-15"));
+        assert_eq!(item(["kernel:c", "kernel:rust"], frozen, ["ok", "EAGAIN"]), None);
+        let sent = "p2.t0 open 4096\np0.t0 call 2 code=7\np1.t0 call 1 code=101 flags=0x1\np2.t0 read";
+        let order = [7, 101].map(|code| format!("ok NOOP TRANSACTION(node=1,101 code={code} flags=0x0)"));
+        let order = order.each_ref().map(String::as_str);
+        assert_eq!(item(names, sent, order), Some("LP-08"));
+        assert_eq!(item(names, &sent.replace("p1.t0 call", "p0.t0 call"), order), None, "of one thread");
+        assert_eq!(item(names, &sent.replace(" flags=0x1", ""), order), None, "both by one way");
+        let replied = "p1.t0 open 4096\np1.t1 reply code=18; free 0; read";
+        let outcomes = [
+            "ok NOOP COMPLETE | p1.t0: ok NOOP INCREFS(3,103) COMPLETE",
+            "ok NOOP COMPLETE | p1.t0: ok NOOP COMPLETE",
+        ];
+        assert_eq!(item(names, replied, outcomes), Some("REF-10"));
+        assert_eq!(item(names, &replied.replace("; free 0", ""), outcomes), None);
     }
 
     #[test]
