@@ -309,6 +309,18 @@ fn dead_nodes(kit: &Kit) -> Result<Vec<String>, Stop> {
 }
 
 fn ref_16_a_node_goes_after_a_call_that_came_too_late(kit: &Kit) -> Verdict {
+    let mut end = Ok(());
+    for flags in [TransactionFlags::CALL, TransactionFlags::ONEWAY] {
+        match late_call(kit, flags) {
+            Err(Stop::Differs(why)) => end = Err(Stop::Differs(why)),
+            other => other?,
+        }
+    }
+    end
+}
+
+/// A call whose target closes while the driver copies its data.
+fn late_call(kit: &Kit, flags: TransactionFlags) -> Verdict {
     let why = |error: std::io::Error| {
         Stop::Skip(format!("a page that comes late needs userfaultfd: {}", sys::errno::describe(&error)))
     };
@@ -320,6 +332,7 @@ fn ref_16_a_node_goes_after_a_call_that_came_too_late(kit: &Kit) -> Verdict {
     let worker = Worker::new()?;
     let call = TransactionData {
         target: handle.0.into(),
+        flags: flags.0,
         data_size: 8,
         buffer: page.address(),
         ..TransactionData::default()

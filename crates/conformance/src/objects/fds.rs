@@ -131,19 +131,24 @@ pub(super) fn obj_11_a_received_descriptor_is_new(kit: &Kit) -> Verdict {
     pair.conclude(&call)
 }
 
-/// While it exists, no thread of this process can open another descriptor (`EMFILE`).
+/// While it exists, no thread of this process can open more than so many descriptors (`EMFILE`).
 struct DescriptorLimit {
     allowed: u64,
 }
 
 impl DescriptorLimit {
-    fn new() -> Result<Self, Stop> {
+    fn new(room: usize) -> Result<Self, Stop> {
         let allowed = done("getrlimit", limits::open_files())?;
+        let open = || File::open("/dev/null");
         // A new descriptor has the lowest free number, which gives the limit.
-        let lowest_free = done("opening a file", File::open("/dev/null"))?.as_raw_fd() as u64;
-        done("setrlimit", limits::set_open_files(lowest_free))?;
+        let free = done("opening files", (0..=room).map(|_| open()).collect::<Result<Vec<_>, _>>())?;
+        let first_too_many = free.last().map_or(0, |file| file.as_raw_fd() as u64);
+        drop(free);
+        done("setrlimit", limits::set_open_files(first_too_many))?;
         let limit = Self { allowed };
-        ensure(File::open("/dev/null").is_err(), || "RLIMIT_NOFILE does not keep files closed".into())?;
+        ensure((0..=room).map(|_| open()).collect::<Result<Vec<_>, _>>().is_err(), || {
+            "RLIMIT_NOFILE does not keep files closed".into()
+        })?;
         Ok(limit)
     }
 }
@@ -159,14 +164,23 @@ pub(super) fn obj_12_a_receiver_out_of_descriptors(kit: &Kit) -> Verdict {
     let (pair, file) = (kit.pair()?, Marked::new(0)?);
     let draft = Draft::of(&fd(file.number()));
     start(&pair.client, pair.handle, TransactionFlags::CALL, &draft)?;
-    let limit = DescriptorLimit::new()?;
+    let limit = DescriptorLimit::new(0)?;
     pair.server.expect_silence("a receiver out of descriptors, called")?;
     drop(limit);
     pair.client.expect_ending("its caller", "COMPLETE FAILED_REPLY")?;
     pair.server.expect_silence("of the failed call")?;
 
+    let number = fd(file.number());
+    let two = Draft::default().object(&number).object(&number);
+    start(&pair.client, pair.handle, TransactionFlags::CALL, &two)?;
+    let limit = DescriptorLimit::new(1)?;
+    pair.server.expect_silence("a receiver with room for one of two descriptors, called")?;
+    done("opening a file in the place of the first, which came back", File::open("/dev/null"))?;
+    drop(limit);
+    pair.client.expect_ending("its caller", "COMPLETE FAILED_REPLY")?;
+
     start(&pair.client, pair.handle, TransactionFlags::ONEWAY, &draft)?;
-    let limit = DescriptorLimit::new()?;
+    let limit = DescriptorLimit::new(0)?;
     pair.server.expect_silence("a receiver out of descriptors, called oneway")?;
     drop(limit);
     pair.client.expect_silence("its caller")?;
@@ -178,7 +192,7 @@ pub(super) fn obj_12_a_receiver_out_of_descriptors(kit: &Kit) -> Verdict {
     pair.client.expect_read("its caller", "COMPLETE")?;
 
     pair.answer_with(TransactionFlags::CALL, &draft)?;
-    let limit = DescriptorLimit::new()?;
+    let limit = DescriptorLimit::new(0)?;
     let got = if kit.is_rust() { pair.client.read()? } else { pair.client.ending()? };
     drop(limit);
     let want = kit.by_driver("COMPLETE FAILED_REPLY", "COMPLETE");
