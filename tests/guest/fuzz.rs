@@ -57,6 +57,6 @@ fn a_child_and_another_program_use_the_device_that_they_inherit() {
         "13 not open",
     ];
     for outcome in outcomes {
-        called.printed(&format!("\n{outcome}"));
+        called.printed(format!("\n{outcome}"));
     }
 }

@@ -261,6 +261,18 @@ pub static ALL: &[Known] = &[
         },
     },
     Known {
+        item: "POL-01",
+        reason: "the Rust driver calls a thread readable for a released node whose holder was not acknowledged",
+        goes_on: true,
+        who: Kind::is_rust,
+        matches: |place, others, rust| {
+            let releases =
+                |command: &Command| matches!(command, Command::Free(_) | Command::Count { up: false, .. });
+            let polls = place.step.action == Action::Poll && others == "readable=0" && rust == "readable=1";
+            polls && place.before().flat_map(Step::commands).any(releases)
+        },
+    },
+    Known {
         item: "TX-15",
         reason: "the Rust driver takes a call of a thread with an unread reply, so that its target is busy",
         goes_on: false,
@@ -615,6 +627,10 @@ mod tests {
         let asked = ["ok NOOP COMPLETE", "ok SPAWN_LOOPER COMPLETE"];
         assert_eq!(item(names, waits, asked), Some("LP-07"));
         assert_eq!(item(names, &waits.replace("t1 wait", "t1 enter; wait"), asked), None);
+        let polled = "p0.t0 open 4096\np1.t0 free 0\np0.t0 enter\np0.t0 poll";
+        assert_eq!(item(names, polled, ["readable=0", "readable=1"]), Some("POL-01"));
+        assert_eq!(item(names, polled, ["readable=1", "readable=0"]), None);
+        assert_eq!(item(names, &polled.replace("free 0", "version"), ["readable=0", "readable=1"]), None);
         let sent = "p0.t0 open 4096\np0.t1 enter; read";
         let notice = ["ok NOOP COMPLETE REPLY(code=15)", "ok NOOP ACQUIRE(3,103) COMPLETE REPLY(code=15)"];
         assert_eq!(item(names, sent, notice), Some("REF-15"));
