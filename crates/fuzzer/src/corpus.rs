@@ -6,7 +6,7 @@ use fastrand::Rng;
 use crate::generate;
 use crate::program::Program;
 
-/// Of so many programs one is made from its seed alone, so that a session does not go in circles.
+/// One program of so many is made from its seed alone, so that a session does not go in circles.
 const AFRESH: u8 = 3;
 
 /// The programs that are worth another look, oldest first.

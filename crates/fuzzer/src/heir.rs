@@ -1,5 +1,5 @@
-//! What another program has of a player's driver process: a child that takes one action, or the program that a player becomes.
-//! Not here: the actions (`player`).
+//! Heirs of a player's driver process: a child that takes one action, or the program that a player becomes.
+//! Not here: what they do (`player`).
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use driver::{AnyConnection, Connection};
 use procgroup::{Role, Streams, WorkerProcess};
 use serde::{Deserialize, Serialize};
 
-use crate::player::{Shared, State};
-use crate::program::Action;
+use crate::state::State;
 
 /// Longest time of a child.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -28,7 +27,7 @@ pub(crate) struct Heritage {
 }
 
 impl Heritage {
-    /// What is there of this state, for a program that is run by `run` as long as its descriptor is inherited.
+    /// Lends this state to a program that `run` runs, which inherits the descriptor meanwhile.
     pub(crate) fn lent<T>(state: &State, run: impl FnOnce(Self) -> T) -> T {
         let device = state.connection.as_ref().and_then(|connection| connection.descriptor());
         let (held, pids) = (state.held.clone(), state.pids.clone());
@@ -55,38 +54,13 @@ impl Heritage {
     }
 }
 
-/// The role of a child.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct HeirRole {
-    heritage: Heritage,
-    /// Text of its action.
-    action: String,
-}
-
-impl Role for HeirRole {
-    const NAME: &'static str = "fuzz-heir";
-
-    fn title(&self) -> String {
-        Self::NAME.to_owned()
-    }
-
-    fn run(self) -> Result<(), String> {
-        let action = self.action.parse()?;
-        let os = |error: std::io::Error| sys::errno::describe(&error);
-        let shared = Shared::new(String::new(), self.heritage.taken().map_err(os)?).map_err(os)?;
-        procgroup::role::tell_ready(&shared.act(0, &action)).map_err(os)
-    }
-}
-
-/// Has a child take an action; returns its outcome when the child has ended.
-pub(crate) fn bear(state: &State, action: &Action) -> String {
+/// Starts a child in the role that `role` makes, which takes one action; returns its outcome when the child has ended.
+pub(crate) fn bear<R: Role>(state: &State, role: impl FnOnce(Heritage) -> R) -> String {
     if state.connection.as_ref().is_none_or(|connection| connection.descriptor().is_none()) {
         return "nothing to inherit".to_owned();
     }
     let streams = Streams::of(std::process::Stdio::null(), std::process::Stdio::piped());
-    let child = Heritage::lent(state, |heritage| {
-        WorkerProcess::start(&HeirRole { heritage, action: action.to_string() }, streams, None)
-    });
+    let child = Heritage::lent(state, |heritage| WorkerProcess::start(&role(heritage), streams, None));
     let child = match child {
         Ok(child) => child,
         Err(error) => return format!("no child: {}", sys::errno::describe(&error)),

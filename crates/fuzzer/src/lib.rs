@@ -28,9 +28,10 @@ pub mod runner;
 pub mod session;
 pub mod shrink;
 pub mod stage;
+mod state;
 pub mod text;
 pub mod transcript;
 
 /// The worker roles of this crate.
 pub const ROLES: [procgroup::RoleEntry; 2] =
-    [procgroup::RoleEntry::of::<player::PlayerRole>(), procgroup::RoleEntry::of::<heir::HeirRole>()];
+    [procgroup::RoleEntry::of::<player::PlayerRole>(), procgroup::RoleEntry::of::<player::HeirRole>()];

@@ -24,6 +24,7 @@ use crate::outcome;
 use crate::payload::{Encoded, Holdings};
 use crate::program::{Action, Command, Read, Step, THREADS};
 use crate::reached::{self, Notes, Reached};
+use crate::state::State;
 
 /// Time after which a step that does not wait hangs.
 const HANG: Duration = Duration::from_secs(20);
@@ -44,7 +45,7 @@ pub(crate) struct PlayerRole {
     /// Looks in a row at which a thread must sleep. A kernel wakes a thread before the waking call returns; the embedded
     /// driver's broker may wake it a little later.
     pub(crate) looks: u32,
-    /// What a player left that ran this program in its own place.
+    /// State of the player that became this program.
     pub(crate) heritage: Option<Heritage>,
 }
 
@@ -57,6 +58,29 @@ impl Role for PlayerRole {
 
     fn run(self) -> Result<(), String> {
         serve(self).map_err(|error| sys::errno::describe(&error))
+    }
+}
+
+/// The role of a child of a player.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct HeirRole {
+    heritage: Heritage,
+    /// Text of its action.
+    action: String,
+}
+
+impl Role for HeirRole {
+    const NAME: &'static str = "fuzz-heir";
+
+    fn title(&self) -> String {
+        Self::NAME.to_owned()
+    }
+
+    fn run(self) -> Result<(), String> {
+        let action = self.action.parse()?;
+        let os = |error: io::Error| sys::errno::describe(&error);
+        let shared = Shared::new(String::new(), self.heritage.taken().map_err(os)?).map_err(os)?;
+        procgroup::role::tell_ready(&shared.act(0, &action)).map_err(os)
     }
 }
 
@@ -85,22 +109,6 @@ enum Job {
     Step(Action),
     /// Steps on its own.
     Lane(Lane),
-}
-
-/// The process, to the driver and to other players.
-#[derive(Default)]
-pub(crate) struct State {
-    pub(crate) connection: Option<Arc<AnyConnection>>,
-    pub(crate) nonblocking: bool,
-    /// Threads that the driver knows.
-    met: [bool; THREADS],
-    /// Addresses of the buffers that it holds.
-    pub(crate) held: Vec<u64>,
-    /// The one that it freed last.
-    pub(crate) freed: u64,
-    /// Process numbers of the players.
-    pub(crate) pids: Vec<u32>,
-    threads: [Option<ThreadId>; THREADS],
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -362,7 +370,7 @@ fn ok(result: io::Result<()>) -> String {
 }
 
 impl Shared {
-    /// That of a process in this state, which opens this context.
+    /// Makes it for a process in this state, which opens this context.
     pub(crate) fn new(address: String, state: State) -> io::Result<Self> {
         Ok(Self {
             address,
@@ -460,7 +468,8 @@ impl Shared {
                 if let Err(error) = self.wait_in_reads(&mut state, &connection, false) {
                     return errno(Err(error));
                 }
-                heir::bear(&state, action)
+                let action = action.to_string();
+                heir::bear(&state, |heritage| HeirRole { heritage, action })
             }
             Action::Manager => ok(connection.become_context_manager(None)),
             Action::MaxThreads(count) => ok(connection.set_max_threads(*count)),

@@ -1,4 +1,4 @@
-//! A page of memory that is not there until somebody brings it: whoever touches it sleeps until then, the kernel as well.
+//! A page of memory that is not there until somebody brings it: a thread that touches it sleeps until then, in the kernel as well.
 //! Not here: what the page is for (`conformance`).
 //! Facts: `userfaultfd(2)`, `linux/userfaultfd.h`.
 

@@ -1,0 +1,126 @@
+//! Where drivers differ: a step of a program, those before it, and what rules ask about them.
+//! Not here: the rules (`known`).
+
+use std::collections::BTreeMap;
+
+use abi::codes::tf;
+
+use crate::program::{Action, Command, Looper, Program, Read, Step, Transaction};
+
+/// A thread by its name in an outcome, such as `p1.t0`.
+pub(super) struct Who(pub(super) usize, pub(super) usize);
+
+impl std::str::FromStr for Who {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let (proc, thread) = name.split_once('.').ok_or(())?;
+        let number = |word: &str, letter| word.strip_prefix(letter)?.parse().ok();
+        Ok(Self(number(proc, 'p').ok_or(())?, number(thread, 't').ok_or(())?))
+    }
+}
+
+/// Whether a command is a call with a reply.
+pub(super) fn is_two_way(command: &Command) -> bool {
+    matches!(command, Command::Transaction(Some(_), what) if what.flags & tf::ONE_WAY == 0)
+}
+
+/// An outcome without the notices to the owner of a node that somebody holds it.
+pub(super) fn without_notices(outcome: &str) -> String {
+    let is_notice = |word: &&str| word.starts_with("ACQUIRE(") || word.starts_with("INCREFS(");
+    outcome.split(' ').filter(|word| !is_notice(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A step and those before it.
+pub(crate) struct Place<'p> {
+    pub(crate) program: &'p Program,
+    pub(crate) number: usize,
+    pub(crate) step: &'p Step,
+    /// How many commands of a step were taken, of those that were not taken wholly.
+    pub(crate) taken: &'p BTreeMap<usize, usize>,
+}
+
+impl Place<'_> {
+    pub(super) fn read(&self) -> Option<Read> {
+        match self.step.action {
+            Action::Exchange(_, read) => read,
+            _ => None,
+        }
+    }
+
+    pub(super) fn any(&self, is_so: impl Fn(&Command) -> bool) -> bool {
+        self.step.commands().iter().any(is_so)
+    }
+
+    pub(super) fn transactions(&self) -> impl Iterator<Item = &Transaction> {
+        self.step.transactions()
+    }
+
+    /// Whether this thread has sent a call or reply with a wrong size or offset.
+    pub(super) fn thread_sent_malformed(&self) -> bool {
+        let wrong = |what: &Transaction| what.cut != 0 || what.clip != 0 || what.short != 0 || what.skew != 0;
+        let own = |step: &&Step| (step.proc, step.thread) == (self.step.proc, self.step.thread);
+        let own = self.until_now().filter(own);
+        own.flat_map(Step::transactions).any(wrong)
+    }
+
+    pub(super) fn step_at(&self, at: usize) -> &Step {
+        &self.program.steps[at]
+    }
+
+    /// Whether the process of the step at `at` has sent a call with a reply before; if `same_thread`, that thread.
+    pub(super) fn has_called(&self, at: usize, same_thread: bool) -> bool {
+        let of = self.step_at(at);
+        let own = |step: &&Step| step.proc == of.proc && (!same_thread || step.thread == of.thread);
+        self.program.steps[..at].iter().filter(own).flat_map(Step::commands).any(is_two_way)
+    }
+
+    /// Thread and kind, oneway or not, of the call whose delivery an outcome is.
+    pub(super) fn sender_of(&self, outcome: &str) -> Option<((usize, usize), bool)> {
+        let rest = outcome.split_once("TRANSACTION(")?.1;
+        let code: u32 = rest.split(' ').find_map(|word| word.strip_prefix("code="))?.parse().ok()?;
+        let sent = self.before().flat_map(|step| step.transactions().map(move |what| (step, what)));
+        let (step, what) = sent.into_iter().find(|(_, what)| what.code == code)?;
+        Some(((step.proc, step.thread), what.flags & tf::ONE_WAY != 0))
+    }
+
+    /// Whether the thread of the step at `at` sends a call with a reply there, and has sent one before.
+    pub(super) fn calls_again(&self, at: usize) -> bool {
+        self.step_at(at).commands().iter().any(is_two_way) && self.has_called(at, true)
+    }
+
+    pub(super) fn until_now(&self) -> impl Iterator<Item = &Step> {
+        self.program.steps[..=self.number].iter()
+    }
+
+    pub(super) fn before(&self) -> impl Iterator<Item = &Step> {
+        self.program.steps[..self.number].iter()
+    }
+
+    /// Whether a thread has joined the pool and not left it, as far as its commands say.
+    pub(super) fn is_in_pool(&self, proc: usize, thread: usize) -> bool {
+        let mut joined = false;
+        for (number, step) in self.program.steps[..=self.number].iter().enumerate() {
+            if step.proc != proc {
+                continue;
+            }
+            match &step.action {
+                Action::Open(_) | Action::Close | Action::Kill => joined = false,
+                _ if step.thread != thread => {}
+                Action::ThreadExit => joined = false,
+                Action::Exchange(commands, _) => {
+                    let taken = self.taken.get(&number).copied().unwrap_or(commands.len());
+                    for command in commands.iter().take(taken) {
+                        match command {
+                            Command::Looper(Looper::Enter | Looper::Register) => joined = true,
+                            Command::Looper(Looper::Exit) => joined = false,
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        joined
+    }
+}

@@ -1,0 +1,25 @@
+//! What the threads of a player share: its process, as the driver and other players know it.
+//! Not here: what they do with it (`player`).
+
+use std::sync::Arc;
+
+use driver::AnyConnection;
+use sys::interrupt::ThreadId;
+
+use crate::program::THREADS;
+
+/// The process, to the driver and to other players.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) connection: Option<Arc<AnyConnection>>,
+    pub(crate) nonblocking: bool,
+    /// Threads that the driver knows.
+    pub(crate) met: [bool; THREADS],
+    /// Addresses of the buffers that it holds.
+    pub(crate) held: Vec<u64>,
+    /// The one that it freed last.
+    pub(crate) freed: u64,
+    /// Process numbers of the players.
+    pub(crate) pids: Vec<u32>,
+    pub(crate) threads: [Option<ThreadId>; THREADS],
+}
