@@ -318,6 +318,16 @@ pub static ALL: &[Known] = &[
         },
     },
     Known {
+        item: "LP-08",
+        reason: "of a thread that waits and one that reads at once the C driver may serve the second, others the first",
+        goes_on: false,
+        who: Kind::is_not_c,
+        matches: |_, others, other| {
+            let woken = other.strip_prefix("EAGAIN | ").and_then(|rest| rest.split_once(": "));
+            woken.is_some_and(|(_, text)| text == others)
+        },
+    },
+    Known {
         item: "REF-10",
         reason: "on the embedded driver a reply and a free in one write are done before the caller wakes",
         goes_on: false,

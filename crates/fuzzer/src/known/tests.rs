@@ -138,6 +138,10 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     assert_eq!(item(names, sent, order), Some("LP-08"));
     assert_eq!(item(names, &sent.replace("p1.t0 call", "p0.t0 call"), order), None, "of one thread");
     assert_eq!(item(names, &sent.replace(" flags=0x1", ""), order), None, "both by one way");
+    let freed = "p2.t0 open 4096\np2.t1 enter; wait\np2.t0 enter; free 0; read";
+    let other_thread = ["ok NOOP TRANSACTION(code=5)", "EAGAIN | p2.t1: ok NOOP TRANSACTION(code=5)"];
+    assert_eq!(item(names, freed, other_thread), Some("LP-08"));
+    assert_eq!(item(names, freed, [other_thread[0], "EAGAIN | p2.t1: ok NOOP TRANSACTION(code=6)"]), None);
     let replied = "p1.t0 open 4096\np1.t1 reply code=18; free 0; read";
     let outcomes = [
         "ok NOOP COMPLETE | p1.t0: ok NOOP INCREFS(3,103) COMPLETE",
