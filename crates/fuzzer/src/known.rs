@@ -5,6 +5,8 @@
 
 mod place;
 
+use abi::codes::tf;
+
 use crate::program::{Action, Command, Looper, Object, PROCS, Read, Step};
 pub(crate) use place::Place;
 use place::{Who, is_two_way, without_notices};
@@ -223,7 +225,12 @@ pub static ALL: &[Known] = &[
         who: Kind::is_rust,
         matches: |place, others, rust| {
             let is_pending = |outcome: &str| outcome.contains("PENDING_FROZEN");
-            (is_pending(others) || is_pending(rust)) && place.step.commands().len() > 1
+            // Without a read only the count of commands shows it.
+            let stops = rust.contains("taken=") && !others.contains("taken=");
+            let frozen = place.before().any(|step| matches!(step.action, Action::Freeze(_, true)));
+            let seen = is_pending(others) || is_pending(rust) || stops && frozen;
+            seen && place.step.commands().len() > 1
+                && place.transactions().any(|what| what.flags & tf::ONE_WAY != 0)
         },
     },
     Known {

@@ -98,6 +98,9 @@ fn what_the_rust_driver_takes_otherwise_is_known() {
     let pending = "p0.t0 open 4096\np0.t0 call 1 code=1 flags=0x1; watch-freeze 0 2; read";
     let outcomes = ["EINVAL taken=1", "ok taken=1 NOOP PENDING_FROZEN"];
     assert_eq!(item(names, pending, outcomes), Some("OW-11"));
+    let frozen = "p1.t0 freeze p0\np1.t0 call 0 code=103 flags=0x1; watch 0 3";
+    assert_eq!(item(names, frozen, ["ok", "ok taken=1"]), Some("OW-11"));
+    assert_eq!(item(names, &frozen.replace("freeze", "thaw"), ["ok", "ok taken=1"]), None);
     let waits = "p0.t0 open 4096\np0.t0 enter\np0.t1 wait\np0.t0 read";
     let asked = ["ok NOOP COMPLETE", "ok SPAWN_LOOPER COMPLETE"];
     assert_eq!(item(names, waits, asked), Some("LP-07"));
