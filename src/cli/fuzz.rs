@@ -31,7 +31,7 @@ const ROUND: (u64, u64) = (50, 300);
 ///
 /// A program is a list of steps of several processes: calls, counts, death and freeze notifications, kills. Each
 /// driver runs it step by step; outcomes are compared without addresses and process numbers. A difference that is not
-/// among the known ones is shrunk to a few steps, and printed with a C program that shows it.
+/// among the known ones is shrunk to a few steps and printed.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FuzzArgs {
     /// Drivers: embedded, embedded:broker (no direct calls), kernel (this machine's), kernel:c (Debian's newest, in a
@@ -47,7 +47,7 @@ pub(crate) struct FuzzArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     programs: Option<u64>,
 
-    /// Seed of the first program; the next ones have the next seeds
+    /// Seed of the first program; the next ones have the next seeds. With KCOV a program depends on those before it, too
     #[arg(long, value_name = "X", default_value_t = 1)]
     seed: u64,
 
@@ -55,8 +55,8 @@ pub(crate) struct FuzzArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1000))]
     schedules: u64,
 
-    /// Make each program from its seed alone, although a kernel has KCOV: without it, programs that reach new places of a driver are
-    /// varied
+    /// Make each program from its seed alone. By default, where a kernel has KCOV, programs that reach new places of a
+    /// driver are varied
     #[arg(long)]
     undirected: bool,
 
@@ -68,7 +68,8 @@ pub(crate) struct FuzzArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     program: Option<PathBuf>,
 
-    /// Folder for findings (steps and C program of each) and the next seed, from which the same command goes on
+    /// Folder for findings (steps, and a C program where one can show it), the next seed, and with KCOV the programs that
+    /// are varied (corpus.txt); the same command goes on from there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
 
@@ -102,33 +103,34 @@ pub(crate) fn run(args: &FuzzArgs) -> CommandResult {
         None => Some(Corpus::default()),
     };
     let mut session = Session::new(runners, corpus);
-    let mut told = Told { keep: keep.as_ref(), findings: 0 };
+    let mut reporter = Reporter { keep: keep.as_ref(), findings: 0 };
     if let Some(programs) = given {
-        session.compare(&programs, &[], &mut told).or_exit(exit::UNABLE)?;
+        session.compare(&programs, &[], &mut reporter).or_exit(exit::UNABLE)?;
     } else {
         let start = Instant::now();
+        session.run_kept().or_exit(exit::UNABLE)?;
         let mut seed = keep.as_ref().and_then(Keep::next_seed).unwrap_or(args.seed);
         let mut left = args.programs.unwrap_or(u64::MAX);
         while left > 0 && start.elapsed().as_secs() < args.seconds && sys::stop_signal::received().is_none() {
             let count = round.min(left);
-            session.round(seed..seed + count, args.schedules, &mut told).or_exit(exit::UNABLE)?;
+            session.round(seed..seed + count, args.schedules, &mut reporter).or_exit(exit::UNABLE)?;
             (seed, left) = (seed + count, left - count);
             if let Some(keep) = &keep {
                 keep.set_next_seed(seed)?;
             }
         }
     }
-    say(&summary(&session, told.findings))?;
-    Ok(if told.findings == 0 { exit::FINE } else { exit::FAILED })
+    say(&summary(&session, reporter.findings))?;
+    Ok(if reporter.findings == 0 { exit::FINE } else { exit::FAILED })
 }
 
 /// Shows and keeps what the session finds.
-struct Told<'k> {
+struct Reporter<'k> {
     keep: Option<&'k Keep>,
     findings: u64,
 }
 
-impl Report for Told<'_> {
+impl Report for Reporter<'_> {
     fn finding(&mut self, finding: &Finding) -> Result<(), String> {
         self.findings += 1;
         shown(self.findings, finding)?;

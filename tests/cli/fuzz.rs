@@ -51,12 +51,17 @@ fn threads_side_by_side_leave_nothing_behind_in_any_order() {
 fn the_next_seed_is_kept_and_gone_on_from() {
     let folder = Folder::new("fuzz");
     let out = folder.path("out");
+    // What others cannot be made from is left out.
+    std::fs::create_dir_all(&out).expect("a folder");
+    std::fs::write(format!("{out}/corpus.txt"), "p0.t0 open 4096\n---\n").expect("written");
     let once =
         || binderperf(&["fuzz", "--drivers", "embedded", "--programs", "2", "--seed", "7", "--out", &out]);
     for next in ["9\n", "11\n"] {
         once().ended(0);
         assert_eq!(contents(format!("{out}/next-seed")), next);
     }
+    std::fs::write(format!("{out}/corpus.txt"), "p0.t0 sing\n").expect("written");
+    once().ended(2).complained("line 1: \"sing\" is no command");
 }
 
 #[test]

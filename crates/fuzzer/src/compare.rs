@@ -100,6 +100,9 @@ pub fn first(
 
 /// The step of an outcome, and how many of its commands were taken if that was not all.
 fn taken(line: &Line) -> Option<(usize, usize)> {
+    if line.thread.is_some() {
+        return None;
+    }
     if line.text == WAITS {
         return Some((line.step, 0));
     }

@@ -14,9 +14,19 @@ const AFRESH: u8 = 3;
 pub struct Corpus(Vec<Program>);
 
 impl Corpus {
-    /// Adds a program.
-    pub fn keep(&mut self, program: Program) {
-        self.0.push(program);
+    /// Adds a program, unless it is one that others cannot be made from: its processes do not know each other first.
+    pub fn keep(&mut self, program: Program) -> bool {
+        let is_usable = generate::is_acquainted(&program);
+        if is_usable {
+            self.0.push(program);
+        }
+        is_usable
+    }
+
+    /// The programs.
+    #[must_use]
+    pub fn programs(&self) -> &[Program] {
+        &self.0
     }
 
     /// How many there are.
@@ -46,12 +56,14 @@ mod tests {
     #[test]
     fn programs_are_made_from_kept_ones_and_afresh() {
         let mut corpus = Corpus::default();
+        let short: Program = "p0.t0 open 4096\np0.t0 version".parse().expect("a program");
+        assert!(!corpus.keep(short), "nobody knows anybody");
         assert_eq!(corpus.program(7), generate::program(7), "nothing was kept");
         let kept: Program =
             format!("{}p2.t1 spam-detection 1\np0.t2 node-debug 77\n", generate::acquaintance())
                 .parse()
                 .expect("a program");
-        corpus.keep(kept);
+        assert!(corpus.keep(kept));
         let begin = generate::acquaintance().steps;
         let (mut like, mut afresh) = (0, 0);
         for seed in 0..300 {

@@ -29,6 +29,15 @@ pub fn program(seed: u64) -> Program {
     Program { steps: made.steps }
 }
 
+/// Whether a program's first steps are those of the acquaintance. Which of its threads join the pool there depends on the seed.
+pub(crate) fn is_acquainted(program: &Program) -> bool {
+    let begin = acquaintance().steps;
+    let opens = |steps: &[Step]| steps.iter().filter(|step| matches!(step.action, Action::Open(_))).count();
+    let calls = |steps: &[Step]| steps.iter().flat_map(Step::transactions).count();
+    let is_like = |steps: &[Step]| (opens(steps), calls(steps)) == (opens(&begin), calls(&begin));
+    program.steps.get(..begin.len()).is_some_and(is_like)
+}
+
 /// Most steps of a program that is made from others.
 const MOST: usize = 80;
 
@@ -38,7 +47,7 @@ pub fn varied(base: &Program, other: &Program, seed: u64) -> Program {
     let mut made = Generator {
         rng: Rng::with_seed(seed),
         steps: base.steps.clone(),
-        code: 100,
+        code: 0,
         joined: Default::default(),
     };
     let start = acquaintance().steps.len();
@@ -55,6 +64,9 @@ pub fn varied(base: &Program, other: &Program, seed: u64) -> Program {
     }
     made.err(start);
     made.steps.truncate(MOST);
+    // Each call keeps a code of its own, by which its delivery is known.
+    let transactions = made.steps.iter_mut().flat_map(Step::transactions_mut);
+    (1..).zip(transactions).for_each(|(code, what)| what.code = code);
     Program { steps: made.steps }
 }
 
@@ -434,7 +446,7 @@ impl Generator {
             self.push(heir, 0, Action::Exec);
         } else {
             let action = self.action(heir);
-            if action.can_be_a_childs() {
+            if action.can_be_forked() {
                 self.push(heir, 0, Action::Fork(Box::new(action)));
             }
         }

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::state::State;
 
 /// Longest time of a child.
-const LONGEST: Duration = Duration::from_secs(20);
+const LONGEST: Duration = Duration::from_secs(10);
+/// Longest time in which a killed child ends.
+const END: Duration = Duration::from_secs(2);
 
 /// State of a process without what exec ends: its threads and its receiving area.
 #[derive(Serialize, Deserialize)]
@@ -28,21 +30,18 @@ pub(crate) struct Heritage {
 
 impl Heritage {
     /// Lends this state to a program that `run` runs, which inherits the descriptor meanwhile.
-    pub(crate) fn lent<T>(state: &State, run: impl FnOnce(Self) -> T) -> T {
-        let device = state.connection.as_ref().and_then(|connection| connection.descriptor());
+    pub(crate) fn lend<T>(state: &State, run: impl FnOnce(Self) -> T) -> T {
         let (held, pids) = (state.held.clone(), state.pids.clone());
         let (nonblocking, freed) = (state.nonblocking, state.freed);
-        let number = device.map(|device| device.as_raw_fd());
-        // Of an open descriptor this cannot fail.
-        let inherit = |on| device.map(|device| sys::descriptor::set_inherited(device, on));
-        inherit(true);
-        let result = run(Self { device: number, nonblocking, held, freed, pids });
-        inherit(false);
-        result
+        let made = |device| Self { device, nonblocking, held, freed, pids };
+        match state.connection.as_ref().and_then(|connection| connection.descriptor()) {
+            Some(device) => sys::descriptor::lend(device, || run(made(Some(device.as_raw_fd())))),
+            None => run(made(None)),
+        }
     }
 
     /// The state of the program that was run.
-    pub(crate) fn taken(self) -> std::io::Result<State> {
+    pub(crate) fn into_state(self) -> std::io::Result<State> {
         let device = self.device.map(sys::descriptor::adopt).transpose()?;
         let connection = device.map(|fd| Arc::new(AnyConnection::new(KernelConnection::inherited(fd))));
         let (held, nonblocking) =
@@ -55,20 +54,25 @@ impl Heritage {
 }
 
 /// Starts a child in the role that `role` makes, which takes one action; returns its outcome when the child has ended.
-pub(crate) fn bear<R: Role>(state: &State, role: impl FnOnce(Heritage) -> R) -> String {
+pub(crate) fn run_child<R: Role>(state: &State, role: impl FnOnce(Heritage) -> R) -> String {
     if state.connection.as_ref().is_none_or(|connection| connection.descriptor().is_none()) {
         return "nothing to inherit".to_owned();
     }
     let streams = Streams::of(std::process::Stdio::null(), std::process::Stdio::piped());
-    let child = Heritage::lent(state, |heritage| WorkerProcess::start(&role(heritage), streams, None));
+    let child = Heritage::lend(state, |heritage| WorkerProcess::start(&role(heritage), streams, None));
     let child = match child {
         Ok(child) => child,
         Err(error) => return format!("no child: {}", sys::errno::describe(&error)),
     };
-    match child.ready(LONGEST) {
-        // Its end closes the descriptor, which the driver sees.
-        Ok(outcome) if child.end_within(sys::patience::stretched(LONGEST)).is_some() => outcome,
-        Ok(_) => "hangs".to_owned(),
-        Err(why) => why,
+    let outcome = child.ready(LONGEST).unwrap_or_else(|_| "hangs".to_owned());
+    // Its end closes the descriptor, which the driver sees.
+    if outcome != "hangs" && child.end_within(sys::patience::stretched(LONGEST)).is_some() {
+        return outcome;
     }
+    child.kill();
+    if child.end_within(END).is_none() {
+        // It cannot be killed, and its value would wait for it.
+        std::mem::forget(child);
+    }
+    "hangs".to_owned()
 }

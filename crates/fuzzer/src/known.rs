@@ -126,7 +126,7 @@ pub static ALL: &[Known] = &[
             let delivered = rust.contains("FAILED_REPLY") || rust.contains("COMPLETE") || rust == "EAGAIN";
             others.contains("DEAD_REPLY")
                 && delivered
-                && place.before().any(|step| step.action == Action::Exec)
+                && place.before().any(|step| step.action == Action::Exec && step.proc != place.step.proc)
         },
     },
     Known {
@@ -276,7 +276,8 @@ pub static ALL: &[Known] = &[
             let releases =
                 |command: &Command| matches!(command, Command::Free(_) | Command::Count { up: false, .. });
             let polls = place.step.action == Action::Poll && others == "readable=0" && rust == "readable=1";
-            polls && place.before().flat_map(Step::commands).any(releases)
+            let others = place.before().filter(|step| step.proc != place.step.proc);
+            polls && others.flat_map(Step::commands).any(releases)
         },
     },
     Known {
@@ -329,9 +330,10 @@ pub static ALL: &[Known] = &[
         reason: "of a thread that waits and one that reads at once the C driver may serve the second, others the first",
         goes_on: false,
         who: Kind::is_not_c,
-        matches: |_, others, other| {
+        matches: |place, others, other| {
             let woken = other.strip_prefix("EAGAIN | ").and_then(|rest| rest.split_once(": "));
-            woken.is_some_and(|(_, text)| text == others)
+            let is_own = |who: &str| who.parse().is_ok_and(|Who(proc, _)| proc == place.step.proc);
+            woken.is_some_and(|(who, text)| is_own(who) && text == others)
         },
     },
     Known {
@@ -368,9 +370,11 @@ pub static ALL: &[Known] = &[
         reason: "of two threads that send a node strongly the Rust driver notifies the first, others the second",
         goes_on: false,
         who: Kind::is_rust,
-        matches: |_, others, rust| {
+        matches: |place, others, rust| {
             let has_strong = |outcome: &str| outcome.contains("ACQUIRE(");
-            has_strong(rust) && !has_strong(others) && without_notices(others) == without_notices(rust)
+            let moved =
+                has_strong(rust) && !has_strong(others) && without_notices(others) == without_notices(rust);
+            moved && place.threads_that_sent_nodes() > 1
         },
     },
     Known {
@@ -396,9 +400,9 @@ static KEPT_NODE: Known = Known {
     matches: |_, _, c| is_kept_node(c),
 };
 
-/// Whether nothing is left behind but nodes with a negative count.
+/// Whether nothing is left behind but one node with a negative count.
 fn is_kept_node(outcome: &str) -> bool {
-    outcome.starts_with("left behind: node ") && !outcome.contains(", ") && outcome.contains(" ls -")
+    outcome.starts_with("left behind: node 1 ") && !outcome.contains(", ") && outcome.contains(" ls -")
 }
 
 /// Why the faults that drivers have are known, if each is.

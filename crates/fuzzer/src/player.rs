@@ -4,6 +4,7 @@
 //! Lines in: `begin PIDS`, `do STEP`, `look` (what became of waiting threads), `plan STEP` and `go SEED` (takes the planned
 //! steps side by side), `settle` (waits until they are taken), `reached` (new places of the driver), `end`. Each is answered with one line.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -23,7 +24,7 @@ use crate::lane::{self, Lane, lanes};
 use crate::outcome;
 use crate::payload::{Encoded, Holdings};
 use crate::program::{Action, Command, Read, Step, THREADS};
-use crate::reached::{self, Notes, Reached};
+use crate::reached::{self, Notes, Spot};
 use crate::state::State;
 
 /// Time after which a step that does not wait hangs.
@@ -79,7 +80,7 @@ impl Role for HeirRole {
     fn run(self) -> Result<(), String> {
         let action = self.action.parse()?;
         let os = |error: io::Error| sys::errno::describe(&error);
-        let shared = Shared::new(String::new(), self.heritage.taken().map_err(os)?).map_err(os)?;
+        let shared = Shared::new(String::new(), self.heritage.into_state().map_err(os)?).map_err(os)?;
         procgroup::role::tell_ready(&shared.act(0, &action)).map_err(os)
     }
 }
@@ -93,8 +94,8 @@ pub(crate) struct Shared {
     /// The outcome of each thread's step, once it is there.
     slots: Mutex<[Option<String>; THREADS]>,
     done: Condvar,
-    /// Places of the driver that the threads reached.
-    reached: Mutex<Reached>,
+    /// Places of the driver that the threads reached since they were asked for.
+    reached: Mutex<BTreeSet<Spot>>,
     /// CPUs of the process.
     cpus: Vec<u32>,
     /// Steps of lanes that are not begun are left out.
@@ -128,8 +129,8 @@ struct Player {
 }
 
 fn serve(role: PlayerRole) -> io::Result<()> {
-    let state = role.heritage.map(Heritage::taken).transpose()?;
-    // What a player says that became this program, or that it is there.
+    let state = role.heritage.map(Heritage::into_state).transpose()?;
+    // The first line: `ok` after exec, else that it is ready.
     let greeting = state.as_ref().map(|state| if state.connection.is_some() { "ok" } else { "ok, closed" });
     let shared = Arc::new(Shared::new(role.address, state.unwrap_or_default())?);
     let (waiting, side_by_side, plan) = ([false; THREADS], [false; THREADS], Vec::new());
@@ -149,7 +150,7 @@ fn serve(role: PlayerRole) -> io::Result<()> {
             "plan" => player.plan(rest),
             "go" => player.go(rest.parse().unwrap_or_default()),
             "settle" => player.calm(),
-            "reached" => reached::text(&locked(&player.shared.reached).fresh()),
+            "reached" => reached::text(&std::mem::take(&mut *locked(&player.shared.reached))),
             _ => player.end(),
         };
         procgroup::role::say(&answer);
@@ -170,7 +171,7 @@ impl Player {
                         Job::Step(action) => shared.act(number, &action),
                         Job::Lane(lane) => shared.follow(number, &lane),
                     };
-                    locked(&shared.reached).note(&mut notes);
+                    locked(&shared.reached).extend(notes.take());
                     locked(&shared.slots)[number] = Some(outcome);
                     shared.done.notify_all();
                 }
@@ -228,7 +229,7 @@ impl Player {
             return "not open".to_owned();
         }
         let (address, looks) = (self.shared.address.clone(), self.looks);
-        let error = Heritage::lent(&state, |heritage| {
+        let error = Heritage::lend(&state, |heritage| {
             WorkerProcess::replace_this(&PlayerRole { address, looks, heritage: Some(heritage) })
         });
         sys::errno::describe(&error)
@@ -469,7 +470,7 @@ impl Shared {
                     return errno(Err(error));
                 }
                 let action = action.to_string();
-                heir::bear(&state, |heritage| HeirRole { heritage, action })
+                heir::run_child(&state, |heritage| HeirRole { heritage, action })
             }
             Action::Manager => ok(connection.become_context_manager(None)),
             Action::MaxThreads(count) => ok(connection.set_max_threads(*count)),

@@ -55,6 +55,20 @@ impl Step {
     }
 }
 
+impl Step {
+    /// The calls and replies that it sends, to be changed.
+    pub(crate) fn transactions_mut(&mut self) -> impl Iterator<Item = &mut Transaction> {
+        let commands = match &mut self.action {
+            Action::Exchange(commands, _) => commands.as_mut_slice(),
+            _ => &mut [],
+        };
+        commands.iter_mut().filter_map(|command| match command {
+            Command::Transaction(_, what) => Some(what),
+            _ => None,
+        })
+    }
+}
+
 /// An action of a thread: one system call, or what somebody does to its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -102,7 +116,7 @@ pub enum Action {
 impl Action {
     /// Whether a child can take it by what it inherits.
     #[must_use]
-    pub fn can_be_a_childs(&self) -> bool {
+    pub fn can_be_forked(&self) -> bool {
         match self {
             Self::Open(_) | Self::Close | Self::Kill | Self::Signal(_) => false,
             Self::Fork(_) | Self::Exec | Self::Schedule(_) => false,

@@ -1,4 +1,4 @@
-//! Places of the driver that the threads of a player reach, where the kernel has KCOV.
+//! Places of the driver that programs reach, where the kernel has KCOV.
 //! Not here: programs that are made from them (`corpus`).
 
 use std::collections::BTreeSet;
@@ -17,48 +17,40 @@ impl Notes {
         // Without it programs are chosen by their seeds alone, as everywhere else.
         Self(Coverage::begin().ok())
     }
-}
 
-/// Places that a process or a driver has reached.
-#[derive(Default)]
-pub(crate) struct Reached {
-    all: BTreeSet<Spot>,
-    /// Those that were not read.
-    fresh: Vec<Spot>,
-}
-
-impl Reached {
-    /// Takes what a thread noted.
-    pub(crate) fn note(&mut self, notes: &mut Notes) {
-        self.extend(notes.0.iter_mut().flat_map(Coverage::take).map(|address| address as Spot));
+    /// Places since the last call.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Spot> {
+        self.0.iter_mut().flat_map(Coverage::take).map(|address| address as Spot)
     }
+}
 
-    /// Takes places.
-    pub(crate) fn extend(&mut self, spots: impl IntoIterator<Item = Spot>) {
-        for spot in spots {
-            if self.all.insert(spot) {
-                self.fresh.push(spot);
-            }
+/// First word of [`text`], so that no answer is empty.
+const WORD: &str = "fuzz-reached";
+
+/// Places as a line.
+pub(crate) fn text(spots: &BTreeSet<Spot>) -> String {
+    let words = spots.iter().map(|spot| format!(" {spot:x}"));
+    format!("{WORD}{}", words.collect::<String>())
+}
+
+/// Places from a line; `None` if it is another.
+pub(crate) fn parse(text: &str) -> Option<BTreeSet<Spot>> {
+    let rest = text.strip_prefix(WORD)?;
+    rest.split_whitespace().map(|word| Spot::from_str_radix(word, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_written_and_other_lines_are_none() {
+        let spots = BTreeSet::from([7, 0xffff_0001]);
+        assert_eq!(text(&spots), "fuzz-reached 7 ffff0001");
+        assert_eq!(parse(&text(&spots)), Some(spots));
+        assert_eq!(parse(&text(&BTreeSet::new())), Some(BTreeSet::new()));
+        for other in ["8", "ok", "hangs", "", "fuzz-reached x"] {
+            assert_eq!(parse(other), None, "{other}");
         }
     }
-
-    /// Places that were reached for the first time since the last call.
-    pub(crate) fn fresh(&mut self) -> Vec<Spot> {
-        std::mem::take(&mut self.fresh)
-    }
-
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.all.len()
-    }
-}
-
-/// Places as words.
-pub(crate) fn text(spots: &[Spot]) -> String {
-    spots.iter().map(|spot| format!("{spot:x}")).collect::<Vec<_>>().join(" ")
-}
-
-/// Places from words; what is no number is left out.
-pub(crate) fn parse(text: &str) -> Vec<Spot> {
-    text.split(' ').filter_map(|word| Spot::from_str_radix(word, 16).ok()).collect()
 }

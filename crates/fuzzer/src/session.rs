@@ -1,7 +1,7 @@
 //! A session: rounds of programs on all drivers, differences by kind, each new kind shrunk and confirmed.
 //! Not here: one comparison (`compare`), what is printed (`finding`), the drivers (`runner`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::compare::{Difference, first};
@@ -9,7 +9,7 @@ use crate::corpus::Corpus;
 use crate::generate;
 use crate::known::Known;
 use crate::program::Program;
-use crate::reached::Reached;
+use crate::reached::Spot;
 use crate::runner::Runner;
 use crate::shrink::shrink;
 use crate::transcript::Transcript;
@@ -76,7 +76,7 @@ pub struct Session {
     pub totals: Totals,
     kinds: Vec<String>,
     /// Places that each driver has reached.
-    reached: Vec<Reached>,
+    reached: Vec<BTreeSet<Spot>>,
     /// Programs that reached new ones; `None`: they do not count.
     corpus: Option<Corpus>,
 }
@@ -87,14 +87,14 @@ impl Session {
     #[must_use]
     pub fn new(runners: Vec<Box<dyn Runner>>, corpus: Option<Corpus>) -> Self {
         let names: Vec<String> = runners.iter().map(|runner| runner.name().to_owned()).collect();
-        let reached = names.iter().map(|_| Reached::default()).collect();
+        let reached = vec![BTreeSet::new(); names.len()];
         Self { runners, names, totals: Totals::default(), kinds: Vec::new(), reached, corpus }
     }
 
-    /// Places that each driver has reached where its kernel tells them, with the driver's name.
+    /// Places that each driver has reached where its kernel reports them, with the driver's name.
     pub fn reached(&self) -> impl Iterator<Item = (&str, usize)> {
         let all = self.names.iter().zip(&self.reached);
-        all.map(|(name, reached)| (name.as_str(), reached.count())).filter(|(_, count)| *count > 0)
+        all.map(|(name, reached)| (name.as_str(), reached.len())).filter(|(_, count)| *count > 0)
     }
 
     /// Programs that are kept.
@@ -135,7 +135,7 @@ impl Session {
             let is_scheduled = program.schedule().is_some();
             *(if is_scheduled { &mut self.totals.scheduled } else { &mut self.totals.programs }) += 1;
             let transcripts: Vec<&Transcript> = all.iter().map(|driver| &driver[number]).collect();
-            self.note_reached(program, &transcripts, report)?;
+            self.keep(program, &transcripts, report)?;
             let (difference, passed) = first(&self.names, program, &transcripts);
             self.count(&passed);
             match difference {
@@ -153,24 +153,41 @@ impl Session {
         Ok(())
     }
 
+    /// Runs the kept programs, so that no later one is kept for places that they reach.
+    ///
+    /// # Errors
+    /// See [`Self::round`].
+    pub fn run_kept(&mut self) -> Result<(), String> {
+        let programs = self.corpus.as_ref().map_or_else(Vec::new, |corpus| corpus.programs().to_vec());
+        if !programs.is_empty() {
+            let all = run_on(&mut self.runners, &programs)?;
+            for (number, _) in programs.iter().enumerate() {
+                self.add_reached(&all.iter().map(|driver| &driver[number]).collect::<Vec<_>>());
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds places of a program; whether one is new.
+    fn add_reached(&mut self, transcripts: &[&Transcript]) -> bool {
+        let before: usize = self.reached.iter().map(BTreeSet::len).sum();
+        for (reached, transcript) in self.reached.iter_mut().zip(transcripts) {
+            reached.extend(&transcript.reached);
+        }
+        self.reached.iter().map(BTreeSet::len).sum::<usize>() > before
+    }
+
     /// Keeps a program that reached new places of a driver.
-    fn note_reached(
+    fn keep(
         &mut self,
         program: &Program,
         transcripts: &[&Transcript],
         report: &mut dyn Report,
     ) -> Result<(), String> {
-        let mut is_new = false;
-        for (reached, transcript) in self.reached.iter_mut().zip(transcripts) {
-            reached.extend(transcript.reached.iter().copied());
-            is_new |= !reached.fresh().is_empty();
-        }
-        // One whose threads run side by side reaches them in that order only.
-        if let Some(corpus) = &mut self.corpus
-            && is_new
-            && program.schedule().is_none()
+        if self.add_reached(transcripts)
+            && let Some(corpus) = &mut self.corpus
+            && corpus.keep(program.clone())
         {
-            corpus.keep(program.clone());
             report.kept(program)?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! is at rest before the next.
 //! Not here: the steps themselves (`player`), other drivers (`compare`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -14,7 +14,7 @@ use procgroup::{Streams, WorkerProcess};
 
 use crate::player::PlayerRole;
 use crate::program::{Action, PROCS, Program, Step};
-use crate::reached::{self, Reached};
+use crate::reached::{self, Spot};
 use crate::transcript::{Line, Transcript};
 
 /// Longest time of one answer of a player, which itself gives up earlier.
@@ -40,9 +40,13 @@ pub struct Stage {
     others: Option<usize>,
     /// Counts of the driver, by kind, without the players' processes.
     counts: BTreeMap<String, u64>,
-    /// Places of the driver that programs reached.
-    reached: Reached,
-    /// Whether the kernel tells places.
+    /// Places of the driver that programs have reached, step by step.
+    reached: BTreeSet<Spot>,
+    /// Those of the present program.
+    now: BTreeSet<Spot>,
+    /// Players that did not answer, and are not asked again.
+    lost: [bool; PROCS],
+    /// Whether the kernel reports places.
     has_coverage: bool,
     /// Whether nobody else uses the driver, so that its counts are those of the programs.
     is_alone: bool,
@@ -65,7 +69,9 @@ impl Stage {
             players: Default::default(),
             others: None,
             counts: BTreeMap::new(),
-            reached: Reached::default(),
+            reached: BTreeSet::new(),
+            now: BTreeSet::new(),
+            lost: [false; PROCS],
             has_coverage: !is_embedded && sys::kcov::is_there(),
             is_alone: false,
             _keeper: is_embedded.then_some(keeper),
@@ -148,12 +154,14 @@ impl Stage {
     fn gather(&mut self, count: usize) -> Result<(), Stuck> {
         let looks = if self.context.device().is_some() { LOOKS.0 } else { LOOKS.1 };
         let role = PlayerRole { address: self.context.address(), looks, heritage: None };
-        for place in self.players.iter_mut().take(count).filter(|place| place.is_none()) {
+        let places = self.players.iter_mut().zip(&mut self.lost).take(count);
+        for (place, lost) in places.filter(|(place, _)| place.is_none()) {
             let streams = Streams::of(std::process::Stdio::piped(), std::process::Stdio::piped());
             let player = WorkerProcess::start(&role, streams, None)
                 .map_err(|error| Stuck(format!("starting a process: {error}")))?;
             player.ready(ANSWER).map_err(|why| Stuck(format!("a process did not start: {why}")))?;
             *place = Some(player);
+            *lost = false;
         }
         Ok(())
     }
@@ -192,7 +200,13 @@ impl Stage {
         }
         let end = program.steps.len().saturating_sub(1);
         self.clear(count, program.schedule().map_or(end, |(number, _)| number), &mut run)?;
-        Ok(Transcript { lines: run.lines, reached: self.reached.fresh(), kernel: Vec::new() })
+        // Steps side by side reach places in that order only, and are not kept.
+        let mut reached = std::mem::take(&mut self.now);
+        match program.schedule() {
+            Some(_) => reached.clear(),
+            None => reached.retain(|spot| self.reached.insert(*spot)),
+        }
+        Ok(Transcript { lines: run.lines, reached, kernel: Vec::new() })
     }
 
     /// Takes steps side by side; notes only what is wrong.
@@ -232,7 +246,6 @@ impl Stage {
 
     /// Kills a process, if it is there.
     fn kill(&mut self, proc: usize) -> Result<(), Stuck> {
-        self.note_reached(proc);
         let Some(player) = self.players[proc].take() else { return Ok(()) };
         player.kill();
         if player.end_within(sys::patience::stretched(RELEASE)).is_some() {
@@ -246,6 +259,7 @@ impl Stage {
     fn take(&mut self, proc: usize, action: &Action, text: &str, run: &mut Run) -> Result<String, Stuck> {
         if *action == Action::Kill {
             run.waiting.remove(&proc);
+            self.note_reached(proc);
             let was_open = std::mem::take(&mut run.open[proc]);
             if self.players[proc].is_none() {
                 return Ok("gone".to_owned());
@@ -254,11 +268,13 @@ impl Stage {
             return Ok(run.released("ok".to_owned(), was_open && !self.rest(run.count())));
         }
         if *action == Action::Exec {
-            // Its threads end, those that wait among them.
-            run.waiting.remove(&proc);
             self.note_reached(proc);
         }
         let outcome = self.ask(proc, &format!("do {text}"));
+        if *action == Action::Exec && outcome.starts_with("ok") {
+            // Its threads have ended, those that waited among them.
+            run.waiting.remove(&proc);
+        }
         match (action, outcome.as_str()) {
             (Action::Open(_), "ok") => run.open[proc] = true,
             // The embedded driver tells its peers a moment later.
@@ -298,9 +314,9 @@ impl Stage {
 
     /// Notes places that a process has reached.
     fn note_reached(&mut self, proc: usize) {
-        if self.has_coverage && self.players[proc].is_some() {
+        if self.has_coverage && !self.lost[proc] && self.players[proc].is_some() {
             let answer = self.ask(proc, "reached");
-            self.reached.extend(reached::parse(&answer));
+            self.now.extend(reached::parse(&answer).into_iter().flatten());
         }
     }
 
@@ -316,7 +332,10 @@ impl Stage {
                 format!("its process ended: {end}")
             }
             Ok(answer) => answer,
-            Err(_) => "hangs".to_owned(),
+            Err(_) => {
+                self.lost[proc] = true;
+                "hangs".to_owned()
+            }
         }
     }
 

@@ -217,7 +217,7 @@ impl FromStr for Action {
             ["exec"] => Self::Exec,
             ["fork", ..] => {
                 let action: Self = text.trim_start().strip_prefix("fork").unwrap_or_default().parse()?;
-                if !action.can_be_a_childs() {
+                if !action.can_be_forked() {
                     return Err(format!("a child cannot {action}"));
                 }
                 Self::Fork(Box::new(action))

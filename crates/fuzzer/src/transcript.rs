@@ -1,6 +1,7 @@
 //! Outcomes of a program on one driver, and the text in which a guest sends it.
 //! Not here: the comparison (`compare`).
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::reached::{self, Spot};
@@ -54,7 +55,7 @@ pub struct Transcript {
     /// The outcomes.
     pub lines: Vec<Line>,
     /// Places of the driver that no program before it reached, where the kernel has KCOV.
-    pub reached: Vec<Spot>,
+    pub reached: BTreeSet<Spot>,
     /// Faults that the kernel reported of itself meanwhile; or that it went down.
     pub kernel: Vec<String>,
 }
@@ -71,7 +72,6 @@ impl Transcript {
 /// First words of the lines between which a transcript stands.
 const BEGIN: &str = "fuzz-program ";
 const KERNEL: &str = "fuzz-kernel ";
-const REACHED: &str = "fuzz-reached ";
 const END: &str = "fuzz-end ";
 
 /// Line that announces program `number`.
@@ -85,8 +85,11 @@ pub fn beginning(number: usize) -> String {
 pub fn ending(number: usize, transcript: &Transcript) -> String {
     let lines = transcript.lines.iter().map(|line| format!("{line}\n"));
     let kernel = transcript.kernel.iter().map(|text| format!("{KERNEL}{text}\n"));
-    let reached = (!transcript.reached.is_empty())
-        .then(|| format!("{REACHED}{}\n", reached::text(&transcript.reached)));
+    let reached = (!transcript.reached.is_empty()).then(|| {
+        reached::text(&transcript.reached)
+            + "
+"
+    });
     let all: String = lines.chain(kernel).chain(reached).collect();
     format!("{all}{END}{number}\n")
 }
@@ -103,8 +106,8 @@ pub fn parse(text: &str) -> (Vec<Transcript>, bool) {
         } else if let Some(transcript) = &mut current {
             if let Some(text) = line.strip_prefix(KERNEL) {
                 transcript.kernel.push(text.to_owned());
-            } else if let Some(text) = line.strip_prefix(REACHED) {
-                transcript.reached = reached::parse(text);
+            } else if let Some(reached) = reached::parse(line) {
+                transcript.reached = reached;
             } else {
                 transcript.lines.extend(Line::parse(line));
             }
@@ -126,7 +129,7 @@ mod tests {
         };
         let made = Transcript {
             lines: vec![line(0, None, "ok NOOP"), line(1, Some("p1.t0"), "EINTR"), line(2, None, "")],
-            reached: vec![0xffff_0001, 7],
+            reached: BTreeSet::from([0xffff_0001, 7]),
             kernel: vec!["BUG: x".to_owned()],
         };
         let text = format!("{}{}{}", beginning(0), ending(0, &made), beginning(1));

@@ -4,9 +4,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use crate::errno::{check, new_descriptor};
 
@@ -22,30 +23,41 @@ pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     unsafe { new_descriptor(copy) }
 }
 
-/// Whether programs that this process runs, also in its own place, inherit a descriptor.
-///
-/// # Errors
-/// None for an open descriptor.
-pub fn set_inherited(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
-    // SAFETY: F_SETFD takes an integer.
-    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, if on { 0 } else { libc::FD_CLOEXEC }) })
+/// Descriptors that programs which this process runs inherit at present.
+static LENT: Mutex<usize> = Mutex::new(0);
+
+/// Has programs that `run` runs, also in this process's place, inherit a descriptor, and with it its number.
+pub fn lend<T>(fd: BorrowedFd<'_>, run: impl FnOnce() -> T) -> T {
+    let count = |by: isize, flags: libc::c_int| {
+        let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
+        *lent = lent.saturating_add_signed(by);
+        // SAFETY: F_SETFD takes an integer. It cannot fail for an open descriptor.
+        unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags) };
+    };
+    count(1, 0);
+    let result = run();
+    count(-1, libc::FD_CLOEXEC);
+    result
 }
 
 /// The descriptor with this number that this process has inherited, from now on closed on exec.
 ///
 /// # Errors
-/// `EBADF`: it names nothing, a standard stream, or a descriptor that this program opened or adopted itself.
+/// `EBADF`: it names nothing, a standard stream, or a descriptor that this program opened or adopted itself; or this
+/// process lends one at present.
 pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    let lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: F_GETFD takes an integer; a number that names nothing is answered with an error.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
-    if number <= libc::STDERR_FILENO || flags != 0 {
+    if number <= libc::STDERR_FILENO || flags != 0 || *lent > 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: it is open. This program opens everything with the flag, so a descriptor without it was there before, and
-    // nothing in this process owns it; with the flag, which it gets now, nobody adopts it again.
-    let fd = unsafe { OwnedFd::from_raw_fd(number) };
-    set_inherited(fd.as_fd(), false)?;
-    Ok(fd)
+    // SAFETY: takes integers.
+    check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    // SAFETY: it is open. This program opens everything with the flag and takes it away in `lend` only, which the lock keeps
+    // out: so a descriptor without it was there before, and nothing in this process owns it. It has the flag now, so nobody
+    // adopts it again.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Whether the open file of a descriptor is non-blocking.
@@ -146,6 +158,7 @@ pub fn replace(fd: BorrowedFd<'_>, with: BorrowedFd<'_>) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_file_without_access_is_only_looked_at() {
@@ -171,9 +184,9 @@ mod tests {
         for number in [-1, libc::STDOUT_FILENO, file.as_raw_fd()] {
             assert_eq!(refused(number), Some(libc::EBADF), "{number}");
         }
-        // As it would be in a program that this one runs.
-        set_inherited(file.as_fd(), true).expect("open");
-        let number = std::os::fd::IntoRawFd::into_raw_fd(file);
+        assert_eq!(lend(file.as_fd(), || refused(file.as_raw_fd())), Some(libc::EBADF), "lent");
+        // SAFETY: takes an integer. Without the flag, and nobody's: as in a program that this one runs.
+        let number = unsafe { libc::dup(file.as_raw_fd()) };
         let adopted = adopt(number).expect("inherited");
         assert_eq!(adopted.as_raw_fd(), number);
         assert_eq!(refused(number), Some(libc::EBADF), "twice");

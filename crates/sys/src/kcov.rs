@@ -1,5 +1,5 @@
 //! Places of the kernel that the calling thread's system calls reach.
-//! Not here: what follows from them (`fuzzer::coverage`).
+//! Not here: what follows from them (`fuzzer::reached`).
 //! Facts: `linux/kcov.h`, the kernel's documentation of KCOV.
 
 use std::fs::{File, OpenOptions};
@@ -29,11 +29,10 @@ pub fn is_there() -> bool {
     Path::new(FILE).exists()
 }
 
-/// Notes of one thread.
+/// Notes of one thread, which end with it.
 #[derive(Debug)]
 pub struct Coverage {
     memory: Mapping,
-    /// Ends the notes when it is closed.
     _file: File,
     /// It stays with the thread that the kernel notes.
     _own: PhantomData<*const ()>,

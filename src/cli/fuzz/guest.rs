@@ -36,7 +36,7 @@ impl Guest {
             "rust" => vec![newest_rust()?],
             other => vec![other.to_owned()],
         };
-        // Places of the driver that KCOV tells have the same address in each boot.
+        // Places of the driver that KCOV reports have the same address in each boot.
         options.append.push("nokaslr".to_owned());
         (options.icount, options.icount_shift) = (icount.is_some(), icount.unwrap_or_default());
         let folder = PrivateFolder::new("fuzz").map_err(|error| sys::errno::describe(&error))?;

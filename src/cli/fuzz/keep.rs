@@ -45,7 +45,9 @@ impl Keep {
         let path = self.0.join(CORPUS);
         let mut corpus = Corpus::default();
         if path.exists() {
-            super::read(&path)?.into_iter().for_each(|program| corpus.keep(program));
+            for program in super::read(&path)? {
+                corpus.keep(program);
+            }
         }
         Ok(corpus)
     }

@@ -1,11 +1,11 @@
 //! Where drivers differ: a step of a program, those before it, and what rules ask about them.
 //! Not here: the rules (`known`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abi::codes::tf;
 
-use crate::program::{Action, Command, Looper, Program, Read, Step, Transaction};
+use crate::program::{Action, Command, Looper, Object, Program, Read, Step, Transaction};
 
 /// A thread by its name in an outcome, such as `p1.t0`.
 pub(super) struct Who(pub(super) usize, pub(super) usize);
@@ -75,6 +75,16 @@ impl Place<'_> {
         self.program.steps[..at].iter().filter(own).flat_map(Step::commands).any(is_two_way)
     }
 
+    /// Threads of the step's process that have sent a node of theirs strongly.
+    pub(super) fn threads_that_sent_nodes(&self) -> usize {
+        let own = self.until_now().filter(|step| step.proc == self.step.proc);
+        let sends = |step: &&Step| {
+            let mut objects = step.transactions().flat_map(|what| &what.objects);
+            objects.any(|object| matches!(object, Object::Node { weak: false, .. }))
+        };
+        own.filter(sends).map(|step| step.thread).collect::<BTreeSet<_>>().len()
+    }
+
     /// Thread and kind, oneway or not, of the call whose delivery an outcome is.
     pub(super) fn sender_of(&self, outcome: &str) -> Option<((usize, usize), bool)> {
         let rest = outcome.split_once("TRANSACTION(")?.1;
@@ -105,7 +115,7 @@ impl Place<'_> {
                 continue;
             }
             match &step.action {
-                Action::Open(_) | Action::Close | Action::Kill => joined = false,
+                Action::Open(_) | Action::Close | Action::Kill | Action::Exec => joined = false,
                 _ if step.thread != thread => {}
                 Action::ThreadExit => joined = false,
                 Action::Exchange(commands, _) => {

@@ -109,7 +109,8 @@ fn what_the_rust_driver_takes_otherwise_is_known() {
     assert_eq!(item(names, polled, ["readable=0", "readable=1"]), Some("POL-01"));
     assert_eq!(item(names, polled, ["readable=1", "readable=0"]), None);
     assert_eq!(item(names, &polled.replace("free 0", "version"), ["readable=0", "readable=1"]), None);
-    let sent = "p0.t0 open 4096\np0.t1 enter; read";
+    let sent =
+        "p0.t0 open 4096\np0.t1 call 1 code=1 [node 3]\np0.t0 call 1 code=2 [node 3]\np0.t1 enter; read";
     let notice = ["ok NOOP COMPLETE REPLY(code=15)", "ok NOOP ACQUIRE(3,103) COMPLETE REPLY(code=15)"];
     assert_eq!(item(names, sent, notice), Some("REF-15"));
     assert_eq!(item(names, sent, [notice[0], "ok NOOP ACQUIRE(3,103) COMPLETE"]), None);
@@ -141,10 +142,16 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     assert_eq!(item(names, sent, order), Some("LP-08"));
     assert_eq!(item(names, &sent.replace("p1.t0 call", "p0.t0 call"), order), None, "of one thread");
     assert_eq!(item(names, &sent.replace(" flags=0x1", ""), order), None, "both by one way");
+    let execed = "p0.t0 open 4096\np0.t0 enter\np0.t0 exec\np0.t0 read";
+    let lost = ["ok NOOP TRANSACTION(code=5)", "EAGAIN"];
+    assert_eq!(item(["kernel:c", "kernel:rust"], execed, lost), Some("LP-07"), "all its threads are new");
+    assert_eq!(item(["kernel:c", "kernel:rust"], &execed.replace("exec", "version"), lost), None);
     let freed = "p2.t0 open 4096\np2.t1 enter; wait\np2.t0 enter; free 0; read";
     let other_thread = ["ok NOOP TRANSACTION(code=5)", "EAGAIN | p2.t1: ok NOOP TRANSACTION(code=5)"];
     assert_eq!(item(names, freed, other_thread), Some("LP-08"));
     assert_eq!(item(names, freed, [other_thread[0], "EAGAIN | p2.t1: ok NOOP TRANSACTION(code=6)"]), None);
+    let elsewhere = "EAGAIN | p1.t1: ok NOOP TRANSACTION(code=5)";
+    assert_eq!(item(names, freed, [other_thread[0], elsewhere]), None, "another process");
     let replied = "p1.t0 open 4096\np1.t1 reply code=18; free 0; read";
     let outcomes = [
         "ok NOOP COMPLETE | p1.t0: ok NOOP INCREFS(3,103) COMPLETE",
