@@ -303,16 +303,30 @@ pub static ALL: &[Known] = &[
     },
     Known {
         item: "TX-13",
-        reason: "the embedded driver refuses a second call before it looks whether the target is dead",
+        reason: "the embedded and the Rust driver refuse a second call before they look whether the target is dead",
         goes_on: false,
-        who: Kind::is_embedded,
-        matches: |place, others, embedded| {
+        who: Kind::is_not_c,
+        matches: |place, others, other| {
             let own = |at: &usize| {
                 let step = place.step_at(*at);
                 (step.proc, step.thread) == (place.step.proc, place.step.thread)
             };
             let again = (0..=place.number).filter(own).any(|at| place.calls_again(at));
-            again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == embedded
+            again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == other
+        },
+    },
+    Known {
+        item: "IOC-04",
+        reason: "on the embedded driver a call through a call slot holds no count of its target that the broker knows",
+        goes_on: true,
+        who: Kind::is_embedded,
+        matches: |place, others, embedded| {
+            let strong = |outcome: &str| -> Option<u32> {
+                outcome.strip_prefix("strong=")?.split_once(' ')?.0.parse().ok()
+            };
+            let asks = matches!(place.step.action, Action::NodeInfo(_));
+            let calls = place.before().flat_map(Step::commands).any(is_two_way);
+            asks && calls && strong(others).zip(strong(embedded)).is_some_and(|(all, fewer)| fewer < all)
         },
     },
     Known {

@@ -129,6 +129,14 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     let dead = ["ok NOOP COMPLETE DEAD_REPLY", "ok NOOP COMPLETE FAILED_REPLY"];
     assert_eq!(item(names, called, dead), Some("TX-13"));
     assert_eq!(item(names, &called.replace("code=1", "code=1 flags=0x1"), dead), None);
+    assert_eq!(item(["kernel:c", "kernel:rust"], called, dead), Some("TX-13"));
+    let asked = "p0.t0 open 4096\np0.t2 call 1 code=8\np0.t0 node-info 1";
+    assert_eq!(item(names, asked, ["strong=3 weak=0", "strong=2 weak=0"]), Some("IOC-04"));
+    assert_eq!(item(names, asked, ["strong=2 weak=0", "strong=3 weak=0"]), None);
+    assert_eq!(
+        item(names, "p0.t0 open 4096\np0.t0 node-info 1", ["strong=3 weak=0", "strong=2 weak=0"]),
+        None
+    );
     let frozen = "p1.t0 open 4096\np1.t0 call 0 code=1\np0.t0 freeze p1";
     assert_eq!(item(names, frozen, ["ok", "EAGAIN"]), Some("FRZ-03"));
     assert_eq!(item(names, frozen, ["EAGAIN", "ok"]), None);
