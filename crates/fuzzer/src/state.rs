@@ -1,4 +1,4 @@
-//! What the threads of a player share: its process, as the driver and other players know it.
+//! State that the threads of a player share: its process, as the driver and other players know it.
 //! Not here: what they do with it (`player`).
 
 use std::sync::Arc;
