@@ -146,7 +146,7 @@ impl BinderFd {
         if !is_binder_s || request == ioctl::WRITE_READ {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let edge = Edge::of(argument)?;
+        let edge = Edge::of(argument, Access::ReadWrite)?;
         // SAFETY: a driver touches what is at the pointer through the kernel's checked copies, which answer `EFAULT` for
         // the page behind the argument; the argument's own bytes are this value's alone.
         check(unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, edge.start()) })
@@ -160,11 +160,47 @@ impl BinderFd {
     pub fn read_at_end(&self, writable: usize) -> io::Result<()> {
         /// More than any one return.
         const CLAIMED: u64 = 512;
-        let edge = Edge::of(&vec![0; writable])?;
+        let edge = Edge::of(&vec![0; writable], Access::ReadWrite)?;
         let mut argument =
             WriteRead { read_size: CLAIMED, read_buffer: edge.start() as u64, ..WriteRead::default() };
         // The driver stores into the edge's own bytes, and faults behind them.
         self.call(&mut argument)
+    }
+
+    /// `BINDER_WRITE_READ` of commands of which only the first `readable` bytes can be read, for tests of what becomes of a
+    /// command that is cut. Returns the count of bytes that the driver says it took, too.
+    ///
+    /// # Errors
+    /// `EFAULT` if a command reaches beyond; else as [`Self::write_read`].
+    pub fn write_at_end(&self, commands: &[u8], readable: usize) -> (io::Result<()>, u64) {
+        let edge = match Edge::of(&commands[..readable.min(commands.len())], Access::ReadWrite) {
+            Ok(edge) => edge,
+            Err(error) => return (Err(error), 0),
+        };
+        let mut argument = WriteRead {
+            write_size: commands.len() as u64,
+            write_buffer: edge.start() as u64,
+            ..WriteRead::default()
+        };
+        let result = self.call(&mut argument);
+        (result, argument.write_consumed)
+    }
+
+    /// An ioctl whose argument can be read and not written, for tests of what becomes of an answer that cannot be stored.
+    ///
+    /// # Errors
+    /// Whatever the driver answers. `InvalidInput` without a call: a request that is not binder's, an argument shorter than
+    /// the request says, or a `WRITE_READ` that names buffers.
+    pub fn raw_read_only(&self, request: u32, argument: &[u8]) -> io::Result<()> {
+        let is_binder_s = request >> 8 & 0xff == ioctl::WRITE_READ >> 8 & 0xff;
+        let names_buffers = request == ioctl::WRITE_READ && argument.iter().any(|byte| *byte != 0);
+        if !is_binder_s || names_buffers || argument.len() < (request >> 16 & 0x3fff) as usize {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let edge = Edge::of(argument, Access::ReadOnly)?;
+        // SAFETY: a driver touches what is at the pointer through the kernel's checked copies, which answer `EFAULT` for
+        // a store; the argument's own bytes are this value's alone, and name no other memory.
+        check(unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, edge.start()) })
     }
 
     /// Turns `O_NONBLOCK` of the open file on or off (the driver looks at it in each read).
@@ -205,6 +241,12 @@ impl BinderFd {
     }
 }
 
+/// What may be done with the bytes of an [`Edge`].
+enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
 /// Bytes that end at the end of a page, with nothing behind them: the file ends there, and touching more of its mapping is a
 /// fault.
 struct Edge {
@@ -215,12 +257,15 @@ struct Edge {
 }
 
 impl Edge {
-    fn of(bytes: &[u8]) -> io::Result<Self> {
+    fn of(bytes: &[u8], access: Access) -> io::Result<Self> {
         let page = crate::page::size();
         let at = page.checked_sub(bytes.len()).ok_or(io::ErrorKind::InvalidInput)?;
         let file = memory_file(page, 0)?;
         file.write_all_at(bytes, at as u64)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let protection = match access {
+            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            Access::ReadOnly => libc::PROT_READ,
+        };
         let mapping = Mapping::new(file.as_fd(), 2 * page, protection, libc::MAP_SHARED)?;
         Ok(Self { mapping, at, len: bytes.len() })
     }

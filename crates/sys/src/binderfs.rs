@@ -88,6 +88,29 @@ impl PrivateBinderfs {
         configure(&context, FSCONFIG_CMD_RECONFIGURE, None)
     }
 
+    /// Attaches the instance to a folder of this process's list of mounts. It can be reached there until it is unmounted.
+    ///
+    /// # Errors
+    /// See `move_mount(2)`; `ENOSYS`: older than Linux 5.2.
+    pub fn attach(&self, folder: &Path) -> io::Result<()> {
+        const FROM_DESCRIPTOR: libc::c_uint = 4;
+        let folder =
+            CString::new(folder.as_os_str().as_encoded_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let here: &CStr = c"";
+        let root = self.root.as_raw_fd();
+        // SAFETY: both paths are NUL-terminated and outlive the call; the rest are integers.
+        check(unsafe {
+            libc::syscall(
+                libc::SYS_move_mount,
+                root,
+                here.as_ptr(),
+                libc::AT_FDCWD,
+                folder.as_ptr(),
+                FROM_DESCRIPTOR,
+            )
+        })
+    }
+
     /// What `fstatfs(2)` calls the type of the file system.
     ///
     /// # Errors

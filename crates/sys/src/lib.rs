@@ -35,6 +35,7 @@ pub mod local_time;
 pub mod lock;
 mod mapping;
 pub mod mark;
+pub mod namespace;
 pub mod needs;
 pub mod netlink;
 pub mod notification;
