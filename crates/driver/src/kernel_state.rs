@@ -191,10 +191,15 @@ fn folders(root: &Root, device: Option<&Path>) -> Vec<PathBuf> {
 /// # Errors
 /// The missing mount or right.
 pub fn read(root: &Root, device: Option<&Path>, which: StateFile) -> Result<Option<String>, StateError> {
+    read_named(root, device, which.file_name())
+}
+
+/// [`read`] of the file with this name in the driver's folder.
+fn read_named(root: &Root, device: Option<&Path>, name: &str) -> Result<Option<String>, StateError> {
     let looked_for = folders(root, device);
     let mut denied = None;
     for folder in &looked_for {
-        let path = root.path(folder.join(which.file_name()));
+        let path = root.path(folder.join(name));
         // Whole: the state of a busy machine is long.
         match fs::read(&path) {
             Ok(text) => return Ok(Some(String::from_utf8_lossy(&text).into_owned())),
@@ -229,11 +234,19 @@ pub fn read(root: &Root, device: Option<&Path>, which: StateFile) -> Result<Opti
 /// # Errors
 /// See [`read`].
 pub fn read_here(device: Option<&Path>, which: StateFile) -> Result<Option<String>, StateError> {
+    read_named_here(device, which.file_name())
+}
+
+/// [`read_here`] of the file with this name in the driver's folder, as `state_hashed`.
+///
+/// # Errors
+/// See [`read`].
+pub fn read_named_here(device: Option<&Path>, name: &str) -> Result<Option<String>, StateError> {
     let root = Root::of_this_machine();
-    match read(&root, device, which) {
+    match read_named(&root, device, name) {
         Err(StateError::NotMounted { looked_for, remedy }) => {
             match PrivateBinderfs::with_options(&[("stats", "global")]) {
-                Ok(instance) => read(&root, Some(&instance.path("binder-control")), which),
+                Ok(instance) => read_named(&root, Some(&instance.path("binder-control")), name),
                 Err(_) => Err(StateError::NotMounted { looked_for, remedy }),
             }
         }
