@@ -118,6 +118,9 @@ fn checked(check: Check) -> &'static [&'static str] {
         Check::List => &["DEBUG_LIST"],
         Check::Slub => &["SLUB_DEBUG", "SLUB_DEBUG_ON"],
         Check::HungTask => &["DEBUG_KERNEL", "DETECT_HUNG_TASK"],
+        Check::FailAlloc => {
+            &["DEBUG_KERNEL", "FAULT_INJECTION", "FAULT_INJECTION_DEBUG_FS", "FAILSLAB", "FAIL_PAGE_ALLOC"]
+        }
     }
 }
 

@@ -93,6 +93,8 @@ words! {
         Slub = "slub",
         /// Tasks that wait for two minutes.
         HungTask = "hung-task",
+        /// Allocations that fail when a test asks for it.
+        FailAlloc = "fail-alloc",
     }
 }
 
