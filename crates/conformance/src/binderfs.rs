@@ -1,6 +1,7 @@
 //! Contract section 17: binderfs (FS).
 
 mod contexts;
+pub(super) mod mounts;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -20,10 +21,14 @@ items! {
     "FS-05" Both [differs] fs_05_stats_is_fixed_at_the_mount "the option stats cannot change on a remount" or contexts::the_account_is_always_kept;
     "FS-06" C [differs] fs_06_features_are_files "features are files that contain 1" or contexts::every_feature_is_there;
     "FS-07" C [differs] fs_07_logs_come_with_stats "logs exist only with stats=global" or contexts::every_log_is_told;
+    "FS-08" Both [] fs_08_one_process_has_a_file in mounts "a process with a device open has a file of its state alone";
+    "FS-09" Both [] fs_09_a_device_that_nobody_heard_of in mounts "a device whose number cannot be stored is not made";
+    "FS-10" Both [] fs_10_the_list_of_mounts_has_the_options in mounts "the list of mounts has an instance's options";
+    "FS-11" Both [] fs_11_the_owner_is_root_of_the_user_namespace in mounts "an instance is its user namespace's, without stats";
 }
 
 /// Mounts a binderfs instance; skips the test without binderfs or the right to mount it.
-fn instance(kit: &Kit, options: &[(&str, &str)]) -> Result<PrivateBinderfs, Stop> {
+pub(super) fn instance(kit: &Kit, options: &[(&str, &str)]) -> Result<PrivateBinderfs, Stop> {
     kit.device()?;
     PrivateBinderfs::with_options(options).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Stop::Skip("mounting binderfs needs CAP_SYS_ADMIN".into()),
@@ -127,7 +132,9 @@ fn fs_04_only_control_stays(kit: &Kit) -> Verdict {
     let control = instance.path("binder-control");
     expect_errno("removing binder-control", &fs::remove_file(&control), "EPERM")?;
     expect_errno("renaming it", &fs::rename(&control, instance.path("other")), "EPERM")?;
-    done("adding a device", instance.add_device("mine"))?;
+    done("adding a device", instance.add_device("yours"))?;
+    expect_errno("renaming a device to it", &fs::rename(instance.path("yours"), &control), "EPERM")?;
+    expect_errno("renaming a device", &fs::rename(instance.path("yours"), instance.path("mine")), "OK")?;
     let device = open(&instance.path("mine"))?;
     expect_errno("removing a device in use", &fs::remove_file(instance.path("mine")), "OK")?;
     expect_errno("opening it afterwards", &BinderFd::open(&instance.path("mine"), true), "ENOENT")?;

@@ -17,6 +17,7 @@ items! {
     "BUF-07" Both [seen] buf_07_clearing_when_asked "a buffer is cleared when freed if its sender asked for that";
     "BUF-08" Both [] buf_08_every_order_of_freeing in allocator "freed in any order, buffers leave one gap, and no page in use";
     "BUF-09" Both [differs] buf_09_pages_come_back_under_pressure in allocator "pages of freed buffers go when memory is short, and come back";
+    "BUF-10" Both [] buf_10_many_buffers_at_once "an area full of small buffers is whole again once they are freed";
 }
 
 /// The receiving area of servers that are filled up.
@@ -311,4 +312,43 @@ fn an_unread_call_takes_no_space(kit: &Kit) -> Verdict {
     ensure(inside, || format!("the call lies at {:#x}, outside the receiving area", first.buffer.0))?;
     pair.server.free(&first)?;
     kit.differs("a call through a call slot takes its space when it is read")
+}
+
+fn buf_10_many_buffers_at_once(kit: &Kit) -> Verdict {
+    /// Bytes of a buffer; enough of them that a driver's list of few turns into its form for many.
+    const SIZE: usize = 256;
+    let pair = kit.pair_mapped(sys::page::size())?;
+    let many = pair.server.conn.map_size() / SIZE;
+    for round in 0..2 {
+        let mut calls = Vec::new();
+        for _ in 0..many {
+            calls.push(place(&pair, SIZE)?);
+        }
+        let lowest = calls.iter().min().copied();
+        expect(
+            "the sum of all buffers",
+            {
+                let mut sorted = calls.clone();
+                sorted.sort_unstable();
+                sorted.windows(2).all(|two| two[1] - two[0] == SIZE as u64)
+            },
+            true,
+        )?;
+        expect_no_space(kit, &pair, 8)?;
+        // From both ends, and every second one before the others.
+        let (even, odd): (Vec<_>, Vec<_>) =
+            calls.iter().enumerate().partition(|(at, _)| (at + round) % 2 == 0);
+        for (_, &address) in even {
+            free(&pair, &[address])?;
+        }
+        expect_no_space(kit, &pair, SIZE + 8)?;
+        for (_, &address) in odd.into_iter().rev() {
+            free(&pair, &[address])?;
+        }
+        let whole = place(&pair, many * SIZE)?;
+        expect("where one as large as the area lies", Some(whole), lowest)?;
+        expect_no_space(kit, &pair, 8)?;
+        free(&pair, &[whole])?;
+    }
+    Ok(())
 }

@@ -27,6 +27,7 @@ items! {
     "FRZ-11" Both [] frz_11_freezing_what_goes_away in storm "freezing a process while its nodes go does no harm";
     "FRZ-12" Both [] frz_12_two_requests_of_one_cookie in notify "each of two requests of one cookie has its CLEAR confirmed";
     "FRZ-13" Both [] frz_13_a_failed_freeze_notifies_nobody in notify "a FREEZE that failed notifies nobody";
+    "FRZ-14" Both [] frz_14_asked_again_before_the_answer in notify "a cookie cleared and asked again is confirmed and notified, once each";
 }
 
 /// A remote process that owns node 1, and a local client that calls it.

@@ -13,6 +13,7 @@ use backend::AnyContext;
 use sys::binder_fd::BinderFd;
 use sys::receive_map::ReceiveMap;
 
+use super::binderfs::mounts;
 use super::subject::Subject;
 use super::{HELPER_COMMAND, remote_process, runner, test_manager};
 use crate::prelude::*;
@@ -36,6 +37,8 @@ pub fn main(words: &[String]) -> Result<(), String> {
         ("use-inherited", [handle]) => use_inherited(parsed(handle)?, TransactionFlags::ONEWAY)?,
         ("call-inherited", [handle]) => use_inherited(parsed(handle)?, TransactionFlags::CALL)?,
         ("manage-inherited", []) => errno(&inherited()?.request(ioctl::SET_CONTEXT_MGR, 0_i32)),
+        ("mount-options", []) => mounts::mount_options().map_err(Stop::why)?,
+        ("user-namespace", [how]) => mounts::in_user_namespace(*how == "mapped").map_err(Stop::why)?,
         ("manage", []) => match subject.open(OpenOptions::default()) {
             Ok(connection) => errno(&connection.become_context_manager(None)),
             Err(error) => format!("not opened: {error}"),

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use crate::open::as_stdin;
 use crate::prelude::*;
 use crate::test_manager;
+use crate::write_read::edges;
 
 items! {
     "IOC-01" Both [seen differs] ioc_01_unknown_requests_are_refused "unknown and unsupported requests give EINVAL";
@@ -18,6 +19,7 @@ items! {
     "IOC-09" Both [] ioc_09_thread_exit_forgets_the_thread "THREAD_EXIT makes the thread a new one";
     "IOC-10" Both [] ioc_10_an_argument_is_as_long_as_it_says "a request reads no more than its argument";
     "IOC-11" Both [] ioc_11_an_answer_may_need_a_new_page "an answer is stored in memory that is not there yet";
+    "IOC-12" Both [] ioc_12_an_answer_that_cannot_be_stored in edges "an answer that cannot be stored is EFAULT";
 }
 
 fn ioc_01_unknown_requests_are_refused(kit: &Kit) -> Verdict {

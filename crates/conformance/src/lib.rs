@@ -52,6 +52,7 @@ mod subject;
 mod sync;
 mod test_manager;
 mod tracepoints;
+mod waiting;
 mod worker;
 mod write_read;
 

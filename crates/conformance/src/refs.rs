@@ -22,6 +22,7 @@ items! {
     "REF-14" C [] ref_14_node_work_dies_with_its_thread "node work on a thread's queue is lost when the thread exits";
     "REF-15" Both [] ref_15_a_strong_send_notifies_its_own_thread "a strong send notifies its own thread, also beside an unread weak notice";
     "REF-16" Both [differs] ref_16_a_node_goes_after_a_call_that_came_too_late "a node is gone once its owner closed in the middle of a call to it";
+    "REF-17" Both [] ref_17_a_thread_goes_with_what_it_had_to_hear "what an exiting thread had to hear of a node goes to its process, in Rust";
 }
 
 /// Passes `handle` of `from` as a strong reference to the server of `target`; returns whether the driver accepted it,
@@ -299,6 +300,35 @@ fn ref_15_a_strong_send_notifies_its_own_thread(kit: &Kit) -> Verdict {
         other.expect_read("the thread that sent the node strongly", "INCREFS ACQUIRE COMPLETE").map(drop)
     })?;
     client.expect_read("the thread that sent it weakly before", "COMPLETE").map(drop)
+}
+
+fn ref_17_a_thread_goes_with_what_it_had_to_hear(kit: &Kit) -> Verdict {
+    let Pair { server, client, handle, .. } = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let send = move |process: &RawProcess, kind: u32| {
+        let draft = Draft::of(&Node::number(4).object(kind));
+        process.send(handle, 1, TransactionFlags::ONEWAY, draft.payload())
+    };
+    send(&client, object::WEAK_BINDER)?;
+    let worker = Worker::new()?;
+    client.on(&worker, move |other| {
+        other.version()?;
+        send(other, object::BINDER)?;
+        other.thread_exit()
+    })?;
+    // The weak count waits for its thread; the strong one went to the thread that exited.
+    let got = client.read()?;
+    let want = kit.by_driver("COMPLETE", "INCREFS ACQUIRE COMPLETE");
+    let mut work: Vec<String> = got.work().split(' ').map(str::to_owned).collect();
+    while work.len() < want.split(' ').count() {
+        work.extend(client.read()?.work().split(' ').map(str::to_owned));
+    }
+    work.sort();
+    let mut want: Vec<&str> = want.split(' ').collect();
+    want.sort_unstable();
+    expect("what the first thread reads", work, want.into_iter().map(str::to_owned).collect())?;
+    client.expect_silence("all read")?;
+    drop(server);
+    Ok(())
 }
 
 /// Nodes without a process in the driver's state, as lines.

@@ -3,6 +3,8 @@
 //! `node.rs`, `range_alloc/array.rs` `debug_print`, Linux 7.2.
 //! Not here: parsing lines (`state_text`), where the files are (`driver::kernel_state`).
 
+mod queued;
+
 use crate::prelude::*;
 
 items! {
@@ -15,6 +17,9 @@ items! {
     "DBG-07" C [] dbg_07_completions_go_with_their_process "the stats count no completion of a process that is gone";
     "DBG-08" C [] dbg_08_freeze_notifications_are_named "the state names freeze notifications that wait";
     "DBG-09" Both [] dbg_09_words_of_freezing_are_counted "the stats count the words of freeze notifications";
+    "DBG-10" Both [] dbg_10_what_waits_goes_with_its_process in queued "the state names what waits until its process goes";
+    "DBG-11" C [] dbg_11_one_state_shows_no_address in queued "state_hashed is the state without addresses";
+    "DBG-12" C [] dbg_12_a_failed_call_is_reported in queued "a failed call is reported to listeners, one that went well is not";
 }
 
 const THREAD: &str = "  thread {tid}: l {l} need_return {need_return} tr {tr}";

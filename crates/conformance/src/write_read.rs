@@ -1,5 +1,7 @@
 //! Contract section 3: the mechanics of WRITE_READ (WR).
 
+pub(super) mod edges;
+
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,8 @@ items! {
     "WR-14" C [seen differs] wr_14_a_write_may_reach_beyond_its_size "only a command's start must lie inside the size";
     "WR-15" Both [seen] wr_15_completion_of_a_call_is_deferred "the completion of a call alone wakes nobody";
     "WR-16" Both [] wr_16_a_call_that_cannot_be_stored_fails "a call that cannot be stored for its receiver fails the caller";
+    "WR-17" Both [] wr_17_a_command_that_cannot_be_read in edges "a command that cannot be read as a whole is not taken";
+    "WR-18" Both [] wr_18_a_return_that_cannot_be_stored in edges "a return that cannot be stored is EFAULT, and the process goes on";
 }
 
 /// A read behind this many bytes must append the call that waits, without a NOOP.

@@ -1,4 +1,4 @@
-//! Contract section 11: freeze notifications (FRZ-06 to FRZ-10, FRZ-12, FRZ-13).
+//! Contract section 11: freeze notifications (FRZ-06 to FRZ-10, FRZ-12 to FRZ-14).
 
 use sys::interrupt::Interrupter;
 
@@ -202,4 +202,41 @@ pub(super) fn frz_13_a_failed_freeze_notifies_nobody(kit: &Kit) -> Verdict {
     frozen.read_oneway()?;
     frozen.thaw()?;
     expect_state(&holder, "a thaw", COOKIE, false)
+}
+
+pub(super) fn frz_14_asked_again_before_the_answer(kit: &Kit) -> Verdict {
+    let frozen = notifying(kit)?;
+    let (client, handle) = (&frozen.client, frozen.handle);
+    // Cleared and asked again while the state was not read, and while it was not acknowledged.
+    for is_read in [false, true] {
+        let what = if is_read { "after the first state was read" } else { "before the first state was read" };
+        client.write(|c| c.request_freeze(handle, COOKIE))?;
+        if is_read {
+            expect_state(client, what, COOKIE, false)?;
+        }
+        client.write(|c| {
+            c.clear_freeze(handle, COOKIE);
+            c.request_freeze(handle, COOKIE);
+        })?;
+        if is_read {
+            acknowledge(client, COOKIE)?;
+        }
+        // Each comes once, in an order that is the driver's, in one read or two.
+        let both = client
+            .read_on(client.read()?, |got| got.work().contains(' '))
+            .map_err(|stop| stop.during(what))?;
+        let work = both.work();
+        let mut came: Vec<&str> = work.split(' ').collect();
+        came.sort_unstable();
+        let want = vec!["CLEAR_FREEZE_NOTIFICATION_DONE", "FROZEN_BINDER"];
+        expect(&format!("cleared and asked again {what}"), came, want)?;
+        client.expect_silence("both read")?;
+        acknowledge(client, COOKIE)?;
+        client.expect_invalid("FREEZE_NOTIFICATION_DONE with nothing to acknowledge", |c| {
+            c.freeze_done(COOKIE)
+        })?;
+        client.write(|c| c.clear_freeze(handle, COOKIE))?;
+        client.expect_read("clearing the second request", "CLEAR_FREEZE_NOTIFICATION_DONE")?;
+    }
+    Ok(())
 }

@@ -1,0 +1,138 @@
+//! Contract section 19: what waits, in the driver's state and stats, and as its process goes (DBG-10, DBG-11), and what listeners of the
+//! driver hear of a failed call (DBG-12).
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use sys::netlink::{self, Listener};
+
+use crate::prelude::*;
+use crate::waiting::KINDS;
+
+/// Reads the driver's file of this name.
+fn named(kit: &Kit, name: &str) -> Result<String, Stop> {
+    let read = driver::kernel_state::read_named_here(Some(kit.device()?), name);
+    match read {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => Err(Stop::Skip(format!("the {} keeps no {name}", kit.kind()))),
+        Err(error) => Err(Stop::Skip(error.to_string())),
+    }
+}
+
+/// How many of these the driver has, by its stats, which leave out what there never was; `None` where they count nothing.
+fn count(kit: &Kit, kind: &str) -> Result<Option<u64>, Stop> {
+    let template = format!("{kind}: active {{active}} total {{total}}");
+    let text = kit.state_text(StateFile::Stats)?;
+    let line = text.lines().find_map(|line| Fields::read(&template, line));
+    match line {
+        Some(line) => line.number("active").map(Some),
+        None => Ok((!kit.is_rust()).then_some(0)),
+    }
+}
+
+/// How often the state of all processes says this. Not by lines: the Rust driver ends none behind a reference (DBG-06).
+fn said(kit: &Kit, what: &str) -> Result<usize, Stop> {
+    Ok(kit.state_text(StateFile::State)?.matches(what).count())
+}
+
+pub(super) fn dbg_10_what_waits_goes_with_its_process(kit: &Kit) -> Verdict {
+    kit.device()?;
+    for kind in KINDS.iter().filter(|kind| kit.evidence.release >= kind.since) {
+        // The Rust driver has one line for all that is about freezing.
+        let cleared_freeze = "has cleared freeze notification";
+        let line = if kit.is_rust() && kind.line == cleared_freeze { "has frozen binder" } else { kind.line };
+        let counted = |what| {
+            kind.counted.map_or(Ok(None), |name| count(kit, name)).map_err(|stop: Stop| stop.during(what))
+        };
+        let (said_before, before) = (said(kit, line)?, counted("before")?);
+        let waiting = (kind.prepare)(kit)?;
+        expect(
+            &format!("{line:?} in the state while {} waits", kind.name),
+            said(kit, line)?,
+            said_before + 1,
+        )?;
+        if let (Some(before), Some(now)) = (before, counted("while it waits")?) {
+            ensure(now > before, || format!("{} waits, and the stats count {now} as before", kind.name))?;
+        }
+        drop(waiting);
+        // The release comes later (EXT-04).
+        let start = Instant::now();
+        loop {
+            let now = (said(kit, line)?, counted("after")?);
+            if now == (said_before, before) {
+                break;
+            }
+            ensure(!sys::patience::is_over(start, PATIENCE), || {
+                format!(
+                    "{} and its process are gone: expected {said_before} times {line:?} and {before:?} counted, got {now:?}",
+                    kind.name
+                )
+            })?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn dbg_11_one_state_shows_no_address(kit: &Kit) -> Verdict {
+    const PTR: u64 = 0x7fed_cba9_8765_0010;
+    kit.not_in_rust()?;
+    kit.device()?;
+    let (plain, hashed) = ("state", named(kit, "state_hashed").map(|_| "state_hashed")?);
+    let pair =
+        kit.pair_of(kit.server()?, kit.open()?, Node { ptr: PTR, cookie: PTR + 8, ..Node::number(1) })?;
+    pair.client.start_call(pair.handle, 1, b"")?;
+    let other = Node { ptr: PTR + 16, cookie: PTR + 24, ..Node::number(2) };
+    let owner = kit.server()?;
+    Kit::write_leave(&owner, object::BINDER, other, 2)?;
+    let addresses = [PTR, PTR + 8, PTR + 16, PTR + 24].map(|address| format!("{address:016x}"));
+    let shown = |text: &str| addresses.iter().filter(|address| text.contains(*address)).count();
+    expect("addresses in the state", shown(&named(kit, plain)?), addresses.len())?;
+    let text = named(kit, hashed)?;
+    expect("addresses in the state without addresses", shown(&text), 0)?;
+    for word in ["  node ", "node work ", "pending transaction ", "  buffer ", "  ref "] {
+        ensure(text.contains(word), || format!("the state without addresses has no {word:?}"))?;
+    }
+    let calls = named(kit, "transactions_hashed")?;
+    expect("addresses in the calls without addresses", shown(&calls), 0)?;
+    ensure(calls.contains("pending transaction "), || format!("the call is not in:\n{calls}"))
+}
+
+/// Attributes of a report, from `linux/android/binder_netlink.h`: the return word, the caller, its thread, flags, code, and the
+/// size of the data in bytes.
+const REPORTED: [u16; 6] = [1, 3, 4, 8, 9, 10];
+
+pub(super) fn dbg_12_a_failed_call_is_reported(kit: &Kit) -> Verdict {
+    kit.not_in_rust()?;
+    kit.device()?;
+    kit.since(6, 18, "reports of failed calls")?;
+    let listener = Listener::join("binder", "report").map_err(|error| {
+        Stop::Skip(format!("nobody can listen to the driver: {}", sys::errno::describe(&error)))
+    })?;
+    let pair = kit.pair()?;
+    pair.client.send(Handle(4000), 77, TransactionFlags::CALL, plain(&[1; 24]))?;
+    pair.client.expect_ending("a call of no handle", "FAILED_REPLY")?;
+    pair.client.round_trip("a call that goes well", pair.handle, &pair.server)?;
+    let (own, start) = (std::process::id(), Instant::now());
+    let mut reports = Vec::new();
+    while !sys::patience::is_over(start, Duration::from_millis(500)) || reports.is_empty() {
+        match done("listening", listener.next())? {
+            Some((1, bytes)) => {
+                let numbers: BTreeMap<u16, u32> = netlink::attributes(&bytes)
+                    .filter_map(|(kind, value)| Some((kind, u32::from_ne_bytes(*value.first_chunk()?))))
+                    .collect();
+                if numbers.get(&3) == Some(&own) {
+                    reports.push(REPORTED.map(|kind| numbers.get(&kind).copied()));
+                }
+            }
+            Some(_) => {}
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+        ensure(!reports.is_empty() || !sys::patience::is_over(start, PATIENCE), || {
+            "no report of a failed call came".into()
+        })?;
+    }
+    let thread = Worker::current() as u32;
+    let want = [br::FAILED_REPLY & 0xffff, own, thread, TransactionFlags::CALL.0, 77, 24].map(Some);
+    expect("the reports of this process: word, process, thread, flags, code, bytes", reports, vec![want])
+}

@@ -1,0 +1,121 @@
+//! Contract section 3: commands, returns and answers that meet memory which cannot be read or written (WR-17, WR-18, IOC-12).
+
+use sys::binder_fd::BinderFd;
+
+use crate::prelude::*;
+use crate::waiting::KINDS;
+
+fn device(process: &RawProcess) -> Result<&BinderFd, Stop> {
+    required(process.conn.device(), || "a process without a device".into())
+}
+
+/// Every command with a payload that the driver of this kernel knows.
+fn commands(kit: &Kit) -> Vec<(&'static str, u32)> {
+    let mut all = vec![
+        ("INCREFS", bc::INCREFS),
+        ("ACQUIRE", bc::ACQUIRE),
+        ("RELEASE", bc::RELEASE),
+        ("DECREFS", bc::DECREFS),
+        ("INCREFS_DONE", bc::INCREFS_DONE),
+        ("ACQUIRE_DONE", bc::ACQUIRE_DONE),
+        ("FREE_BUFFER", bc::FREE_BUFFER),
+        ("TRANSACTION", bc::TRANSACTION),
+        ("TRANSACTION_SG", bc::TRANSACTION_SG),
+        ("REPLY", bc::REPLY),
+        ("REPLY_SG", bc::REPLY_SG),
+        ("REQUEST_DEATH_NOTIFICATION", bc::REQUEST_DEATH_NOTIFICATION),
+        ("CLEAR_DEATH_NOTIFICATION", bc::CLEAR_DEATH_NOTIFICATION),
+        ("DEAD_BINDER_DONE", bc::DEAD_BINDER_DONE),
+    ];
+    if kit.evidence.release >= Release(6, 12) {
+        all.extend([
+            ("REQUEST_FREEZE_NOTIFICATION", bc::REQUEST_FREEZE_NOTIFICATION),
+            ("CLEAR_FREEZE_NOTIFICATION", bc::CLEAR_FREEZE_NOTIFICATION),
+            ("FREEZE_NOTIFICATION_DONE", bc::FREEZE_NOTIFICATION_DONE),
+        ]);
+    }
+    all
+}
+
+pub(super) fn wr_17_a_command_that_cannot_be_read(kit: &Kit) -> Verdict {
+    kit.device()?;
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    let device = device(&client)?;
+    let whole = bc::ENTER_LOOPER.to_ne_bytes();
+    for (name, word) in commands(kit) {
+        let mut cut = [&whole[..], &word.to_ne_bytes(), handle.0.as_bytes()].concat();
+        // Words that are not the handle are zeroes, so a driver that reads on takes most commands.
+        cut.resize(8 + CommandWord(word).payload_len(), 0);
+        for readable in (4..cut.len()).step_by(4) {
+            let (result, taken) = device.write_at_end(&cut, readable);
+            let what = format!("{name}, of which {} bytes can be read", readable - whole.len());
+            expect(&what, (errno(&result).as_str(), taken), ("EFAULT", 4))?;
+        }
+    }
+    client.expect_silence("commands that could not be read")?;
+    server.expect_silence("commands that could not be read")?;
+    client.round_trip("a call after them", handle, &server)
+}
+
+pub(super) fn wr_18_a_return_that_cannot_be_stored(kit: &Kit) -> Verdict {
+    kit.device()?;
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    client.start_call(handle, 1, b"")?;
+    expect_errno("a read without room for NOOP", &device(&server)?.read_at_end(0), "EFAULT")?;
+    server.expect_read("the call, which that read left", "TRANSACTION")?;
+    server.answer(b"")?;
+    client.expect_reply("that call")?;
+    for kind in KINDS.iter().filter(|kind| kit.evidence.release >= kind.since) {
+        for stored in (0..kind.len).step_by(4) {
+            let waiting = (kind.prepare)(kit)?;
+            let process = &waiting.process;
+            let what = format!("reading {}, of which {stored} bytes can be stored", kind.name);
+            // A NOOP is before it.
+            expect_errno(&what, &device(process)?.read_at_end(4 + stored), "EFAULT")?;
+            if kind.name == "FAILED_REPLY" {
+                // Nobody can read it any more, and the C driver takes nothing before it was read (WR-13).
+                let mut more = Commands::default();
+                more.enter_looper();
+                let taken = process.write_some(&more)?;
+                expect("bytes taken behind an error that was lost", taken, kit.by_driver(0, 4))?;
+            }
+            // What the thread had to read is lost with it, and the process can go on.
+            process.thread_exit()?;
+            process.enter_looper()?;
+            let node = Node::number(77);
+            let back = kit.hand_over(process, &client, node)?;
+            client.start_call(back, 7, b"")?;
+            let got = process
+                .read_on(Got::default(), |got| got.call().is_ok())
+                .map_err(|stop| stop.during(&what))?;
+            expect(&format!("a call to it, after {what}"), got.call()?.code, 7)?;
+            process.answer(b"")?;
+            client.expect_reply("that call")?;
+            client.write(|c| c.release(back))?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn ioc_12_an_answer_that_cannot_be_stored(kit: &Kit) -> Verdict {
+    kit.device()?;
+    let Pair { server: _server, client, handle, .. } = kit.pair()?;
+    let device = device(&client)?;
+    let pid = std::process::id();
+    for (name, request, argument, since) in [
+        ("WRITE_READ", ioctl::WRITE_READ, vec![0; 48], Release(0, 0)),
+        ("GET_NODE_DEBUG_INFO", ioctl::GET_NODE_DEBUG_INFO, vec![0; 24], Release(0, 0)),
+        ("GET_FROZEN_INFO", ioctl::GET_FROZEN_INFO, [pid.as_bytes(), &[0; 8]].concat(), Release(5, 13)),
+        ("GET_EXTENDED_ERROR", ioctl::GET_EXTENDED_ERROR, vec![0; 12], Release(6, 0)),
+    ] {
+        if kit.evidence.release >= since {
+            let what = format!("{name} into memory that cannot be written");
+            expect_errno(&what, &device.raw_read_only(request, &argument), "EFAULT")?;
+        }
+    }
+    let version = device.raw_read_only(ioctl::VERSION, &[0; 4]);
+    expect_errno("VERSION into such memory", &version, kit.by_driver("EINVAL", "EFAULT"))?;
+    client.version()?;
+    expect_work("a call of no handle, after them", &client.call(Handle(4000))?, "FAILED_REPLY")?;
+    client.write(|c| c.release(handle))
+}
