@@ -30,6 +30,7 @@ mod ktap;
 mod libraries;
 mod looper;
 mod manager;
+mod memory;
 mod numbered_calls;
 mod objects;
 mod oneway;
@@ -101,6 +102,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         tracepoints::ITEMS,
         state::ITEMS,
         libraries::ITEMS,
+        memory::ITEMS,
     ];
     sections.into_iter().flatten()
 }
