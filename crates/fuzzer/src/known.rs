@@ -297,7 +297,8 @@ pub static ALL: &[Known] = &[
         who: Kind::is_embedded,
         matches: |place, others, embedded| {
             let Action::Freeze(proc, true) = place.step.action else { return false };
-            let calls = |step: &Step| step.proc == proc && step.commands().iter().any(is_two_way);
+            let calls =
+                |step: &Step| step.proc == proc && place.has_open_call(place.number, proc, step.thread);
             others == "ok" && embedded == "EAGAIN" && place.before().any(calls)
         },
     },

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use abi::codes::tf;
 
 use crate::program::{Action, Command, Looper, Object, Program, Read, Step, Transaction};
+use crate::transcript::Line;
 
 /// A thread by its name in an outcome, such as `p1.t0`.
 pub(super) struct Who(pub(super) usize, pub(super) usize);
@@ -38,6 +39,8 @@ pub(crate) struct Place<'p> {
     pub(crate) step: &'p Step,
     /// How many commands of a step were taken, of those that were not taken wholly.
     pub(crate) taken: &'p BTreeMap<usize, usize>,
+    /// What the first driver gave, of all steps.
+    pub(crate) lines: &'p [Line],
 }
 
 impl Place<'_> {
@@ -94,9 +97,28 @@ impl Place<'_> {
         Some(((step.proc, step.thread), what.flags & tf::ONE_WAY != 0))
     }
 
-    /// Whether the thread of the step at `at` sends a call with a reply there, and has sent one before.
+    /// Whether the thread of the step at `at` sends a call with a reply there, and has sent one before whose end it had not
+    /// read, as the first driver's outcomes say.
     pub(super) fn calls_again(&self, at: usize) -> bool {
-        self.step_at(at).commands().iter().any(is_two_way) && self.has_called(at, true)
+        let step = self.step_at(at);
+        step.commands().iter().any(is_two_way) && self.has_open_call(at, step.proc, step.thread)
+    }
+
+    /// Whether a thread has sent a call with a reply before the step at `at`, and had not read its end then.
+    pub(super) fn has_open_call(&self, at: usize, proc: usize, thread: usize) -> bool {
+        let is_own = |step: &Step| (step.proc, step.thread) == (proc, thread);
+        let sent = |(number, step): (usize, &Step)| {
+            let taken = self.taken.get(&number).copied().unwrap_or(usize::MAX);
+            step.commands().iter().take(taken).filter(|command| is_two_way(command)).count()
+        };
+        let sent: usize =
+            self.program.steps[..at].iter().enumerate().filter(|(_, step)| is_own(step)).map(sent).sum();
+        let is_end = |word: &&str| word.split('(').next().is_some_and(|name| name.ends_with("REPLY"));
+        let read = self.lines.iter().filter(|line| line.step < at).filter(|line| match &line.thread {
+            None => is_own(self.step_at(line.step)),
+            Some(name) => name.parse().is_ok_and(|Who(p, t)| (p, t) == (proc, thread)),
+        });
+        sent > read.map(|line| line.text.split(' ').filter(is_end).count()).sum()
     }
 
     pub(super) fn until_now(&self) -> impl Iterator<Item = &Step> {

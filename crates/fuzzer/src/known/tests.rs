@@ -9,11 +9,22 @@ use crate::transcript::{Line, Transcript};
 
 /// The item of the first difference of a program's last step.
 fn item(names: [&str; 2], program: &str, outcomes: [&str; 2]) -> Option<&'static str> {
+    item_behind(names, program, &[], outcomes)
+}
+
+/// [`item`] behind steps with these outcomes on both drivers.
+fn item_behind(
+    names: [&str; 2],
+    program: &str,
+    before: &[(usize, &str)],
+    outcomes: [&str; 2],
+) -> Option<&'static str> {
     let program: Program = program.parse().expect("a program");
     let step = program.steps.len() - 1;
-    let transcripts = outcomes.map(|text| Transcript {
-        lines: vec![Line { step, thread: None, text: text.to_owned() }],
-        ..Transcript::default()
+    let transcripts = outcomes.map(|text| {
+        let lines = before.iter().copied().chain([(step, text)]);
+        let lines = lines.map(|(step, text)| Line { step, thread: None, text: text.to_owned() }).collect();
+        Transcript { lines, ..Transcript::default() }
     });
     let (found, passed) = first(&names.map(str::to_owned), &program, &transcripts.each_ref());
     passed.first().copied().or_else(|| found.expect("they differ").known).map(|known| known.item)
@@ -144,6 +155,13 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     let twice = "p1.t0 open 4096\np1.t0 call 0 code=1\np1.t0 call 0 code=2\np0.t0 freeze p2";
     assert_eq!(item(["kernel:c", "kernel:rust"], twice, ["ok", "EAGAIN"]), Some("TX-15"));
     assert_eq!(item(["kernel:c", "kernel:rust"], frozen, ["ok", "EAGAIN"]), None);
+    // A call whose end was read makes nobody busy.
+    let ended = [(1, "ok NOOP COMPLETE REPLY(code=1)")];
+    assert_eq!(item_behind(names, frozen, &ended, ["ok", "EAGAIN"]), None);
+    assert_eq!(item_behind(names, called, &ended, dead), None);
+    assert_eq!(item_behind(["kernel:c", "kernel:rust"], twice, &ended, ["ok", "EAGAIN"]), None);
+    let unread = [(1, "ok NOOP COMPLETE")];
+    assert_eq!(item_behind(names, frozen, &unread, ["ok", "EAGAIN"]), Some("FRZ-03"));
     let sent = "p2.t0 open 4096\np0.t0 call 2 code=7\np1.t0 call 1 code=101 flags=0x1\np2.t0 read";
     let order = [7, 101].map(|code| format!("ok NOOP TRANSACTION(node=1,101 code={code} flags=0x0)"));
     let order = order.each_ref().map(String::as_str);
@@ -215,7 +233,8 @@ fn each_driver_is_explained_alone() {
 
     let names = ["kernel:c", "kernel:rust", "embedded"].map(str::to_owned);
     let program: Program = program.parse().expect("a program");
-    let place = Place { program: &program, number: 1, step: &program.steps[1], taken: &BTreeMap::new() };
+    let place =
+        Place { program: &program, number: 1, step: &program.steps[1], taken: &BTreeMap::new(), lines: &[] };
     let items = |outcomes: [&str; 3]| {
         let found = find(&names, &place, &outcomes.map(str::to_owned))?;
         Some(found.into_iter().map(|known| known.item).collect::<Vec<_>>())
