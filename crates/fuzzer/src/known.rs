@@ -317,6 +317,22 @@ pub static ALL: &[Known] = &[
         },
     },
     Known {
+        item: "TX-25",
+        reason: "of two failures that a thread has not read a kernel's driver gives one, the embedded driver both",
+        goes_on: false,
+        who: Kind::is_embedded,
+        matches: |_, others, embedded| {
+            let is_failure = |word: &&str| matches!(*word, "FAILED_REPLY" | "DEAD_REPLY");
+            let rest = |outcome: &str| {
+                let (failures, rest): (Vec<_>, Vec<_>) =
+                    outcome.split(' ').map(str::to_owned).partition(|word| is_failure(&word.as_str()));
+                (failures.len(), rest)
+            };
+            let ((one, others), (both, embedded)) = (rest(others), rest(embedded));
+            one > 0 && both > one && others == embedded
+        },
+    },
+    Known {
         item: "IOC-04",
         reason: "on the embedded driver a call through a call slot holds no count of its target that the broker knows",
         goes_on: true,

@@ -151,3 +151,23 @@ pub(super) fn tx_22_a_frozen_process_refuses(kit: &Kit) -> Verdict {
     kit.freeze_self(&client, false)?;
     server.expect_silence("of the refused call")
 }
+
+pub(super) fn tx_25_a_second_unread_failure(kit: &Kit) -> Verdict {
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    // A reply that cannot be delivered ends the call, so that another may follow before its failure was read.
+    for _ in 0..2 {
+        client.start_call(handle, 1, b"")?;
+        let call = server.read()?.call()?;
+        server.reply(Draft::of(&flat_object(object::FD, 9999, 0)).payload())?;
+        server.read()?;
+        server.free(&call)?;
+    }
+    let want = if kit.is_embedded() { 2 } else { 1 };
+    let mut got = Got::default();
+    while let Some(more) = client.read_now()? {
+        got.returns.extend(more.returns);
+    }
+    let failures = got.work().matches("FAILED_REPLY").count();
+    expect("failures of two calls", failures, want)?;
+    client.round_trip("a call afterwards", handle, &server)
+}

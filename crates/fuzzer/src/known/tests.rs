@@ -155,6 +155,15 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     let twice = "p1.t0 open 4096\np1.t0 call 0 code=1\np1.t0 call 0 code=2\np0.t0 freeze p2";
     assert_eq!(item(["kernel:c", "kernel:rust"], twice, ["ok", "EAGAIN"]), Some("TX-15"));
     assert_eq!(item(["kernel:c", "kernel:rust"], frozen, ["ok", "EAGAIN"]), None);
+    let lost =
+        ["ok NOOP COMPLETE FAILED_REPLY COMPLETE", "ok NOOP COMPLETE FAILED_REPLY COMPLETE FAILED_REPLY"];
+    assert_eq!(item(names, called, lost), Some("TX-25"));
+    assert_eq!(item(["kernel:c", "kernel:rust"], called, lost), None);
+    assert_eq!(
+        item(names, called, ["ok NOOP COMPLETE", "ok NOOP COMPLETE FAILED_REPLY"]),
+        None,
+        "the first failure"
+    );
     // A call whose end was read makes nobody busy.
     let ended = [(1, "ok NOOP COMPLETE REPLY(code=1)")];
     assert_eq!(item_behind(names, frozen, &ended, ["ok", "EAGAIN"]), None);
