@@ -138,7 +138,11 @@ fn fs_04_only_control_stays(kit: &Kit) -> Verdict {
     let device = open(&instance.path("mine"))?;
     expect_errno("removing a device in use", &fs::remove_file(instance.path("mine")), "OK")?;
     expect_errno("opening it afterwards", &BinderFd::open(&instance.path("mine"), true), "ENOENT")?;
-    expect_errno("using it where it is open", &device.version(), "OK")
+    expect_errno("using it where it is open", &device.version(), "OK")?;
+    done("adding another of its name", instance.add_device("mine"))?;
+    drop(device);
+    let another = open(&instance.path("mine"))?;
+    expect_errno("using that one once the first is closed", &another.version(), "OK")
 }
 
 fn fs_05_stats_is_fixed_at_the_mount(kit: &Kit) -> Verdict {
@@ -150,6 +154,8 @@ fn fs_05_stats_is_fixed_at_the_mount(kit: &Kit) -> Verdict {
 
 fn fs_06_features_are_files(kit: &Kit) -> Verdict {
     let instance = instance(kit, &[])?;
+    let folder = done("the folder features", fs::metadata(instance.path("features")))?;
+    expect("its links: a folder without folders", folder.nlink(), 2)?;
     for (name, since, in_rust) in [
         ("oneway_spam_detection", Release(5, 14), true),
         ("extended_error", Release(6, 0), true),

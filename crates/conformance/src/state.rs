@@ -271,12 +271,19 @@ fn dbg_04_the_last_calls(kit: &Kit) -> Verdict {
     let found: Vec<&str> = failed.iter().map(|line| line.text("handle")).collect();
     expect("the handles in the log of failures", found, vec!["9999"])?;
 
+    // Each place of the log has had a call that failed before the calls that go well.
+    for _ in 0..32 {
+        client.call(Handle(9999))?;
+    }
     for size in 1..=40 {
         client.send_oneway(handle, 2, &vec![2; size])?;
         client.read()?;
     }
     let text = log(StateFile::TransactionLog)?;
     expect("lines in the log after 40 more calls", text.lines().count(), 32)?;
+    let failed =
+        logged(&text).iter().filter(|line| (line.text("word"), line.text("errno")) != ("0", "0")).count();
+    expect("calls in the log that failed, of 40 that went well", failed, 0)?;
     let sizes: Vec<usize> = logged(&text).iter().filter_map(|line| line.number("size").ok()).collect();
     // Other processes may call meanwhile; the remaining entries are in order and end with the last call.
     ensure(sizes.is_sorted() && sizes.last() == Some(&40), || format!("sizes in the log: {sizes:?}"))?;
@@ -335,7 +342,15 @@ fn dbg_05_counters(kit: &Kit) -> Verdict {
         let text = counted(&stats_of(kit, CLIENT)?, "BC_TRANSACTION")?.to_owned();
         required(text.parse::<u64>().ok(), || format!("BC_TRANSACTION is not a number: {text}"))
     };
-    let sent = calls_sent()?;
+    // Of all processes, above the first block; others may call meanwhile.
+    let of_all = |word: &str| {
+        let text = kit.state_text(StateFile::Stats)?;
+        let head = text.lines().take_while(|line| !line.starts_with("proc "));
+        let count =
+            head.filter_map(|line| line.strip_prefix(word)?.strip_prefix(": ")?.parse::<u64>().ok()).next();
+        required(count, || format!("no count of {word} of all processes"))
+    };
+    let (sent, sent_by_all) = (calls_sent()?, of_all("BC_TRANSACTION")?);
     let counts = [
         ("threads", "1"),
         // The read that took the call requested a looper (contract LP-02).
@@ -351,6 +366,10 @@ fn dbg_05_counters(kit: &Kit) -> Verdict {
     let stats = expect_counters(kit, &pair, "free async space", &counts)?;
     expect("refs of the client", counted(&stats_of(kit, CLIENT)?, "refs")?, "1 s 1 w 0")?;
     expect("calls sent", calls_sent()?, sent + 2)?;
+    let by_all = of_all("BC_TRANSACTION")?;
+    ensure(by_all >= sent_by_all + 2, || {
+        format!("all processes sent {sent_by_all} calls, and {by_all} after 2 more")
+    })?;
     let pages = counted(&stats, "pages")?;
     ensure(pages.split(':').filter(|count| count.parse::<usize>().is_ok()).count() == 3, || {
         format!("pages are active:lru:free, got {pages}")
