@@ -104,6 +104,11 @@ pub(super) fn fs_10_the_list_of_mounts_has_the_options(kit: &Kit) -> Verdict {
 /// statistics. Runs in a helper. `mapped`: whether user 0 of the namespace is this user.
 pub(crate) fn in_user_namespace(mapped: bool) -> Result<String, Stop> {
     let own = fs::metadata("/proc/self").map_or(0, |entry| entry.uid());
+    // Ubuntu's kernels let a process make one, and take all rights in it away.
+    let restricted = fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
+    if restricted.is_ok_and(|text| text.trim() != "0") {
+        return Ok("not here: AppArmor restricts them".into());
+    }
     if let Err(error) = namespace::own_users() {
         return Ok(format!("not here: {}", errno::<()>(&Err(error))));
     }
