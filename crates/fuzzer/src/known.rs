@@ -298,7 +298,7 @@ pub static ALL: &[Known] = &[
         matches: |place, others, embedded| {
             let Action::Freeze(proc, true) = place.step.action else { return false };
             let calls =
-                |step: &Step| step.proc == proc && place.has_open_call(place.number, proc, step.thread);
+                |step: &Step| step.proc == proc && place.open_calls(place.number, proc, step.thread) > 0;
             others == "ok" && embedded == "EAGAIN" && place.before().any(calls)
         },
     },
@@ -321,7 +321,9 @@ pub static ALL: &[Known] = &[
         reason: "of two failures that a thread has not read a kernel's driver gives one, the embedded driver both",
         goes_on: false,
         who: Kind::is_embedded,
-        matches: |_, others, embedded| {
+        matches: |place, others, embedded| {
+            let open = place.open_calls(place.number, place.step.proc, place.step.thread)
+                + place.step.commands().iter().filter(|command| is_two_way(command)).count();
             let is_failure = |word: &&str| matches!(*word, "FAILED_REPLY" | "DEAD_REPLY");
             let rest = |outcome: &str| {
                 let (failures, rest): (Vec<_>, Vec<_>) =
@@ -329,7 +331,7 @@ pub static ALL: &[Known] = &[
                 (failures.len(), rest)
             };
             let ((one, others), (both, embedded)) = (rest(others), rest(embedded));
-            one > 0 && both > one && others == embedded
+            one > 0 && both > one && both <= open && others == embedded
         },
     },
     Known {

@@ -101,24 +101,37 @@ impl Place<'_> {
     /// read, as the first driver's outcomes say.
     pub(super) fn calls_again(&self, at: usize) -> bool {
         let step = self.step_at(at);
-        step.commands().iter().any(is_two_way) && self.has_open_call(at, step.proc, step.thread)
+        step.commands().iter().any(is_two_way) && self.open_calls(at, step.proc, step.thread) > 0
     }
 
-    /// Whether a thread has sent a call with a reply before the step at `at`, and had not read its end then.
-    pub(super) fn has_open_call(&self, at: usize, proc: usize, thread: usize) -> bool {
+    /// How many calls with a reply a thread has sent before the step at `at` whose end it had not read then.
+    pub(super) fn open_calls(&self, at: usize, proc: usize, thread: usize) -> usize {
+        // A thread that is new, or of a new process, has none.
+        let renews = |step: &Step| match step.action {
+            Action::Open(_) | Action::Close | Action::Kill | Action::Exec => step.proc == proc,
+            Action::ThreadExit => (step.proc, step.thread) == (proc, thread),
+            _ => false,
+        };
+        let since = self.program.steps[..at].iter().rposition(renews).unwrap_or(0);
         let is_own = |step: &Step| (step.proc, step.thread) == (proc, thread);
         let sent = |(number, step): (usize, &Step)| {
             let taken = self.taken.get(&number).copied().unwrap_or(usize::MAX);
             step.commands().iter().take(taken).filter(|command| is_two_way(command)).count()
         };
-        let sent: usize =
-            self.program.steps[..at].iter().enumerate().filter(|(_, step)| is_own(step)).map(sent).sum();
+        let sent: usize = (since..at)
+            .map(|number| (number, self.step_at(number)))
+            .filter(|(_, step)| is_own(step))
+            .map(sent)
+            .sum();
         let is_end = |word: &&str| word.split('(').next().is_some_and(|name| name.ends_with("REPLY"));
-        let read = self.lines.iter().filter(|line| line.step < at).filter(|line| match &line.thread {
-            None => is_own(self.step_at(line.step)),
-            Some(name) => name.parse().is_ok_and(|Who(p, t)| (p, t) == (proc, thread)),
-        });
-        sent > read.map(|line| line.text.split(' ').filter(is_end).count()).sum()
+        let read =
+            self.lines.iter().filter(|line| (since..at).contains(&line.step)).filter(|line| {
+                match &line.thread {
+                    None => is_own(self.step_at(line.step)),
+                    Some(name) => name.parse().is_ok_and(|Who(p, t)| (p, t) == (proc, thread)),
+                }
+            });
+        sent.saturating_sub(read.map(|line| line.text.split(' ').filter(is_end).count()).sum())
     }
 
     pub(super) fn until_now(&self) -> impl Iterator<Item = &Step> {

@@ -164,7 +164,9 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
         None,
         "the first failure"
     );
-    // A call whose end was read makes nobody busy.
+    let of_one = called.replace("call 0 code=2; read", "read");
+    assert_eq!(item(names, &of_one, lost), None, "one call, two failures");
+    // A call whose end was read makes nobody busy, nor does one of a thread that exited.
     let ended = [(1, "ok NOOP COMPLETE REPLY(code=1)")];
     assert_eq!(item_behind(names, frozen, &ended, ["ok", "EAGAIN"]), None);
     assert_eq!(item_behind(names, called, &ended, dead), None);
