@@ -156,7 +156,7 @@ impl BinderFd {
     /// what becomes of work that cannot be stored.
     ///
     /// # Errors
-    /// `EFAULT` if there was work; else as [`Self::write_read`].
+    /// `EFAULT` if there was work, or no room for the `NOOP` before it; else as [`Self::write_read`].
     pub fn read_at_end(&self, writable: usize) -> io::Result<()> {
         /// More than any one return.
         const CLAIMED: u64 = 512;

@@ -1,21 +1,22 @@
-//! Namespaces of this process's own: of mounts, and of users.
+//! Namespaces of the calling thread's own, and of its process if that has one thread: of mounts, and of users.
 //! Facts: `unshare(2)`, `mount_namespaces(7)`, `user_namespaces(7)`.
 
 use std::io;
 
 use crate::errno::check;
 
-/// Gives this process a list of mounts of its own: what it mounts from now on nobody else sees, and it goes with the process.
+/// Gives the calling thread a list of mounts of its own: what it mounts from now on no other process sees, and it goes with the
+/// thread and what it starts.
 ///
 /// # Errors
 /// `EPERM`: needs `CAP_SYS_ADMIN`.
 pub fn own_mounts() -> io::Result<()> {
-    // SAFETY: unshare takes an integer; CLONE_NEWNS changes only which mounts this process sees.
+    // SAFETY: unshare takes an integer; CLONE_NEWNS changes only which mounts the calling thread sees.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     let (none, root) = (c"none", c"/");
     let flags = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: both texts are NUL-terminated and outlive the call; these flags change only how this process's own list of
-    // mounts, made above, takes part in that of others. The type and the data may be null with them.
+    // SAFETY: both texts are NUL-terminated and outlive the call; these flags change only how the calling thread's own list
+    // of mounts, made above, takes part in that of others. The type and the data may be null with them.
     check(unsafe { libc::mount(none.as_ptr(), root.as_ptr(), std::ptr::null(), flags, std::ptr::null()) })
 }
 
