@@ -22,7 +22,7 @@ items! {
     "FS-06" C [differs] fs_06_features_are_files "features are files that contain 1" or contexts::every_feature_is_there;
     "FS-07" C [differs] fs_07_logs_come_with_stats "logs exist only with stats=global" or contexts::every_log_is_told;
     "FS-08" Both [] fs_08_one_process_has_a_file in mounts "a process with a device open has a file of its state alone";
-    "FS-09" Both [] fs_09_a_device_that_nobody_heard_of in mounts "a device whose number cannot be stored is not made";
+    "FS-09" Both [] fs_09_a_device_that_nobody_heard_of "a device whose number cannot be stored is not made";
     "FS-10" Both [] fs_10_the_list_of_mounts_has_the_options in mounts "the list of mounts has an instance's options";
     "FS-11" Both [] fs_11_the_owner_is_root_of_the_user_namespace in mounts "an instance is its user namespace's, without stats";
 }
@@ -189,4 +189,26 @@ fn fs_07_logs_come_with_stats(kit: &Kit) -> Verdict {
     let _open = open(&device)?;
     let mine = with_logs.path(&format!("binder_logs/proc/{}", std::process::id()));
     ensure(mine.exists(), || "a process with a device of the instance open has no log below proc".into())
+}
+
+fn fs_09_a_device_that_nobody_heard_of(kit: &Kit) -> Verdict {
+    let count = defaults(&instance(kit, &[])?)?.len();
+    let instance = instance(kit, &[("max", &(count + 1).to_string())])?;
+    let control = open(&instance.path("binder-control"))?;
+    let mut request = BinderfsDevice::new_zeroed();
+    request.name[..4].copy_from_slice(b"lost");
+    for _ in 0..2 {
+        let added = control.raw_read_only(ioctl::CTL_ADD, request.as_bytes());
+        expect_errno("CTL_ADD whose answer cannot be stored", &added, "EFAULT")?;
+    }
+    expect("devices after that", defaults(&instance)?.len(), count)?;
+    let (result, first) = add(&control, b"one");
+    expect_errno("the one device that fits", &result, "OK")?;
+    done("removing it", fs::remove_file(instance.path("one")))?;
+    let (result, second) = add(&control, b"two");
+    expect_errno("another in its place", &result, "OK")?;
+    // The lowest free one of all instances.
+    ensure(second.minor <= first.minor, || {
+        format!("the minor number {} of the removed device is not free again: {}", first.minor, second.minor)
+    })
 }

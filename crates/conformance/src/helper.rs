@@ -37,7 +37,7 @@ pub fn main(words: &[String]) -> Result<(), String> {
         ("use-inherited", [handle]) => use_inherited(parsed(handle)?, TransactionFlags::ONEWAY)?,
         ("call-inherited", [handle]) => use_inherited(parsed(handle)?, TransactionFlags::CALL)?,
         ("manage-inherited", []) => errno(&inherited()?.request(ioctl::SET_CONTEXT_MGR, 0_i32)),
-        ("mount-options", []) => mounts::mount_options().map_err(Stop::why)?,
+        ("mount-options", [one, two]) => mounts::mount_options([one, two]).map_err(Stop::why)?,
         ("user-namespace", [how]) => mounts::in_user_namespace(*how == "mapped").map_err(Stop::why)?,
         ("manage", []) => match subject.open(OpenOptions::default()) {
             Ok(connection) => errno(&connection.become_context_manager(None)),
