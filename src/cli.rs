@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use bench::run::RunError;
+use store::StoreError;
 
 use terminal::note;
 
@@ -32,6 +33,7 @@ mod fleet;
 mod folder;
 mod fuzz;
 mod gate;
+mod grouping;
 mod help;
 mod help_text;
 mod history;
@@ -46,10 +48,12 @@ mod man;
 mod manager_place;
 mod matrix;
 mod measure;
+mod named;
 pub(crate) mod on;
 mod on_words;
 mod output;
 mod overload;
+mod perfetto;
 mod place;
 mod program;
 mod progress;
@@ -66,6 +70,7 @@ mod terminal;
 mod throughput;
 mod top;
 mod trace;
+mod traces;
 pub(crate) mod tree;
 mod vm;
 mod watch;
@@ -112,6 +117,16 @@ impl Failure {
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.message.as_deref().unwrap_or_default())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let status = match error {
+            StoreError::Unwritten(_) => exit::INTERNAL,
+            _ => exit::USAGE,
+        };
+        Self::new(status, error)
     }
 }
 
@@ -166,6 +181,11 @@ fn command_line() -> Vec<String> {
 /// Reports an error on stderr.
 fn complain(what: impl Display) {
     note(format_args!("binderperf: {what}\n"));
+}
+
+/// Reports a remark of a library on stderr.
+fn tell(remark: &str) {
+    note(format_args!("{remark}\n"));
 }
 
 /// Writes an answer to stdout. A reader that closed the pipe, as `head` does, is no error.

@@ -15,7 +15,7 @@ use super::gate::{CannotTell, shown};
 use super::output::Sink;
 use super::progress::StatusLine;
 use super::records::{CompareFlags, Percent};
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, tell};
 
 /// Measure two kernels, drivers or settings alternately until it is clear which is slower
 ///
@@ -82,7 +82,7 @@ pub(crate) struct AbArgs {
 /// Measures and compares.
 pub(crate) fn run(args: &AbArgs) -> CommandResult {
     let options = args.options().or_exit(exit::USAGE)?;
-    let _lock = FolderLock::take_without(&options.folder, |name| is_record_of(name, &["a", "b"]))?;
+    let _lock = FolderLock::take_without(&options.folder, |name| is_record_of(name, &["a", "b"]), tell)?;
     let sink = args.flags.sink();
     if let Some(trouble) = sink.trouble() {
         return Err(Failure::new(exit::INTERNAL, trouble));

@@ -3,68 +3,50 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use record::ReadError;
 use record::across::{Across, By, Sample, across};
 use record::compare::Metric;
+use store::{StoreError, Tell};
 
-use super::records::{files_of, is_first, runs};
-use super::{Failure, OrExit, exit, note};
+use super::named::{files_of, is_first, runs};
 
 /// Folders within folders that are looked into.
 const DEPTH: u32 = 8;
 
-/// Fact by which records are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Grouping {
-    /// The serial number of a phone, elsewhere the name of the machine
-    Device,
-    /// The kernel's release and architecture
-    Kernel,
-    /// The build of the system: of a phone its fingerprint, elsewhere that of the kernel
-    Build,
-}
-
 /// Reads all records of these files and folders, and puts them beside one another.
-pub(super) fn read(paths: &[PathBuf], grouping: Grouping, metric: Metric) -> Result<Across, Failure> {
+///
+/// # Errors
+/// A named file cannot be read, or there is no record.
+pub(super) fn read(paths: &[PathBuf], by: By, metric: Metric, tell: Tell) -> Result<Across, StoreError> {
     let mut files = Vec::new();
     for path in paths {
-        if path.is_dir() {
-            find(path, DEPTH, &mut files).or_exit(exit::USAGE)?
-        } else {
-            files.push(path.clone())
-        }
+        if path.is_dir() { find(path, DEPTH, &mut files, tell)? } else { files.push(path.clone()) }
     }
     let mut samples = Vec::new();
     for file in &files {
-        match runs(file) {
+        match runs(file, tell) {
             Ok(found) => {
                 samples.extend(found.iter().map(|run| Sample::of(&file.display().to_string(), run, metric)));
             }
             // Other output of `run` in the same folder.
             Err(ReadError::Foreign { .. }) if !paths.contains(file) => {}
             Err(error) if paths.contains(file) => {
-                return Err(Failure::new(exit::USAGE, format_args!("{}: {error}", file.display())));
+                return Err(StoreError::Unusable(format!("{}: {error}", file.display())));
             }
             // One bad file does not spoil the others.
-            Err(error) => note(format_args!("{}: {error}; passed over\n", file.display())),
+            Err(error) => tell(&format!("{}: {error}; passed over", file.display())),
         }
     }
     if samples.is_empty() {
         let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let message = format!("no record in {}; `binderperf run --out DIR` leaves some", paths.join(", "));
-        return Err(Failure::new(exit::USAGE, message));
+        return Err(StoreError::Unusable(message));
     }
-    let by = match grouping {
-        Grouping::Device => By::Device,
-        Grouping::Kernel => By::Kernel,
-        Grouping::Build => By::Build,
-    };
     Ok(across(&samples, by, metric))
 }
 
 /// Adds the JSON files of a folder and of the folders in it, sorted by name. Links to folders are not followed.
-fn find(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> Result<(), String> {
+fn find(folder: &Path, depth: u32, files: &mut Vec<PathBuf>, tell: Tell) -> Result<(), StoreError> {
     files.extend(files_of(folder, "json")?.into_iter().filter(|file| !is_first(file)));
     if depth == 0 {
         return Ok(());
@@ -75,7 +57,7 @@ fn find(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> Result<(), Strin
     folders.sort();
     for folder in &folders {
         // Nor does a folder that may not be read.
-        find(folder, depth - 1, files).unwrap_or_else(|why| note(format_args!("{why}; passed over\n")));
+        find(folder, depth - 1, files, tell).unwrap_or_else(|why| tell(&format!("{why}; passed over")));
     }
     Ok(())
 }

@@ -196,7 +196,7 @@ impl Words {
     fn all_names(&self) -> Result<Vec<String>, TraceError> {
         let mut names = self.categories.clone();
         if let Some(path) = &self.file {
-            let text = input::text(path, LONGEST_LIST).map_err(|error| {
+            let text = input::text(path, LONGEST_LIST, super::tell).map_err(|error| {
                 TraceError::Usage(format!("reading {}: {}", path.display(), sys::errno::describe(&error)))
             })?;
             let separates = |letter: char| letter.is_whitespace() || letter == ',';

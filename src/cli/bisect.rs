@@ -15,8 +15,9 @@ use vm::build::{BuildError, WantedModule};
 use super::folder::FolderLock;
 use super::gate::shown;
 use super::kernels::{self, KindArgs};
-use super::records::{CompareFlags, Percent, group};
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, status_of};
+use super::named::group;
+use super::records::{CompareFlags, Percent};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, status_of, tell};
 
 const GOOD: u8 = exit::FINE;
 const BAD: u8 = exit::FAILED;
@@ -105,7 +106,7 @@ pub(super) struct BisectArgs {
 /// Runs one step; returns the exit status for git.
 pub(super) fn run(args: &BisectArgs) -> CommandResult {
     let options = args.flags.options().or_exit(STOP)?;
-    let baseline = group(&args.baseline).or_exit(STOP)?;
+    let baseline = group(&args.baseline, tell).or_exit(STOP)?;
     let measured = args.measured()?;
     let found = gate(&baseline, &measured, args.max_regress.0, &options).map_err(|error| {
         let status = if matches!(error, CannotCompare::NothingInCommon { .. }) { SKIP } else { STOP };
@@ -130,15 +131,15 @@ impl BisectArgs {
     /// The runs of this commit.
     fn measured(&self) -> Result<Group, Failure> {
         if let Some(given) = &self.given {
-            return group(given).or_exit(self.broken());
+            return group(given, tell).or_exit(self.broken());
         }
         let Some(folder) = &self.records else {
             // The user did not ask for its contents.
             let own = PrivateFolder::new("bisect").or_exit(STOP)?;
             return self.measure(own.path());
         };
-        let _lock = FolderLock::take_without(folder, |name| is_record_of(name, &[STEP]))
-            .map_err(|failure| Failure { status: STOP, ..failure })?;
+        let _lock =
+            FolderLock::take_without(folder, |name| is_record_of(name, &[STEP]), tell).or_exit(STOP)?;
         self.measure(folder)
     }
 

@@ -1,14 +1,15 @@
 //! The command `compare`: shows the differences between two groups of records, or among many devices.
-//! Not here: comparing (`record::compare`, `record::across`), reading the records (`super::records`).
+//! Not here: comparing (`record::compare`, `record::across`), reading the records (`super::named`, `super::across`).
 
 use std::path::PathBuf;
 
 use clap::Args;
 use record::compare::compare;
 
-use super::across::{Grouping, read};
+use super::across::read;
+use super::grouping::Grouping;
 use super::records::CompareFlags;
-use super::{CommandResult, OrExit, exit};
+use super::{CommandResult, OrExit, exit, tell};
 
 /// Compare records, or groups of them: differences of the environments, how much slower or faster each case is
 ///
@@ -35,7 +36,7 @@ pub(crate) struct CompareArgs {
 /// Compares them.
 pub(crate) fn run(args: &CompareArgs) -> CommandResult {
     if let Some(grouping) = args.across {
-        let found = read(&args.records, grouping, args.flags.metric())?;
+        let found = read(&args.records, grouping.into(), args.flags.metric(), tell)?;
         args.flags.sink().deliver(&args.flags.format.of_across(&found))?;
         return Ok(exit::FINE);
     }

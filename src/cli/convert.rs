@@ -12,9 +12,10 @@ use record::lava::attachment;
 use record::read::MAX_BYTES;
 
 use super::input;
-use super::output::{Sink, is_same_file};
-use super::records::read;
-use super::{CommandResult, Failure, exit, say};
+use super::input::is_same_file;
+use super::named::read;
+use super::output::Sink;
+use super::{CommandResult, Failure, exit, say, tell};
 
 /// Convert a stored record for another program: Google Benchmark, JUnit, KTAP, LAVA, KCIDB, CSV
 ///
@@ -85,7 +86,7 @@ pub(crate) fn run(arguments: &ConvertArgs) -> CommandResult {
     if arguments.attach && format != Format::Lava {
         return Err(Failure::new(exit::USAGE, "--attach goes with --to lava"));
     }
-    let runs = arguments.file.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let runs = arguments.file.iter().map(|path| read(path, tell)).collect::<Result<Vec<_>, _>>()?;
     let text = match arguments.attach {
         true => as_lava_signals(&arguments.file, &runs),
         false => convert(&runs, format.into()).map_err(|why| {
@@ -109,7 +110,7 @@ pub(super) fn as_lava_signals(files: &[PathBuf], runs: &[Run]) -> Result<String,
         let signals = convert(std::slice::from_ref(run), Target::Lava);
         text +=
             &signals.map_err(|why| Failure::new(exit::USAGE, format_args!("{}: {why}", file.display())))?;
-        let content = input::bytes(file, MAX_BYTES)
+        let content = input::bytes(file, MAX_BYTES, tell)
             .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
         let name = file.file_name().unwrap_or(Path::new("record.json").as_os_str());
         text += &attachment(&name.to_string_lossy(), &content);

@@ -10,7 +10,7 @@ use record::checkup::{Checkup, Verdict};
 use record::render::{self, checkup::text};
 
 use super::folder::FolderLock;
-use super::{CommandResult, Failure, OrExit, complain, exit, input, note, say};
+use super::{CommandResult, Failure, OrExit, complain, exit, input, note, say, tell};
 
 /// Report what this machine allows and what on it affects measurements, and what to do about it
 ///
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &DoctorArgs) -> CommandResult {
 
 /// Opens a snapshot.
 fn opened(place: &Path) -> Result<Snapshot, Failure> {
-    let _notice = input::Notice::of(place);
+    let _notice = input::Notice::of(place, tell);
     Snapshot::open(place).or_exit(exit::USAGE)
 }
 
@@ -121,7 +121,7 @@ fn here(args: &DoctorArgs) -> CommandResult {
     let checkup = doctor::examine(&snapshot);
     let account = watch.map(klog::Watch::end).transpose().or_exit(exit::UNABLE)?;
     if let Some(folder) = &args.save {
-        let _lock = FolderLock::take(folder)?;
+        let _lock = FolderLock::take(folder, tell)?;
         let count = doctor::save(&snapshot, folder).map_err(|why| match why {
             doctor::SaveError::NotEmpty(_) => Failure::new(exit::USAGE, why),
             _ => Failure::new(exit::INTERNAL, why),

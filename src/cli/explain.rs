@@ -12,10 +12,10 @@ use clap::{Args, ValueEnum};
 use driver::{Root, kernel_state};
 use explain::{DriverSource, Explainer, Finding, Grade, Report};
 use live::reports::Reports;
-use sys::folder::Folder;
 
 use super::state::Whose;
-use super::{CommandResult, Failure, OrExit, exit, input, note, say};
+use super::traces::scratch;
+use super::{CommandResult, Failure, OrExit, exit, input, note, say, tell};
 
 /// Explain why calls failed or never came back: who holds the buffers, who waits for whom
 ///
@@ -133,7 +133,7 @@ fn opened_source(given: &str) -> Result<DriverSource, Failure> {
         false => PathBuf::from(given),
     };
     let file = if path.is_dir() { path.join("drivers/android/binder.c") } else { path };
-    let text = input::bytes(&file, MOST_SOURCE)
+    let text = input::bytes(&file, MOST_SOURCE, tell)
         .map_err(|error| Failure::of_file(exit::USAGE, "read", &file, &error))?;
     Ok(DriverSource::new(file.display().to_string(), &String::from_utf8_lossy(&text)))
 }
@@ -169,15 +169,10 @@ fn one(explainer: &mut Explainer, path: &Path) -> Result<(), String> {
         false => match input::seekable(path) {
             Ok(file) => file,
             // A pipe is read once.
-            Err(_) => spilled(input::stream(path).map_err(described)?).map_err(described)?,
+            Err(_) => spilled(input::stream(path, tell).map_err(described)?).map_err(described)?,
         },
     };
     explainer.read(&name, file, &mut scratch).map_err(|error| error.to_string())
-}
-
-/// A nameless file in the folder for temporary ones.
-pub(super) fn scratch() -> io::Result<File> {
-    Folder::open(&std::env::temp_dir())?.nameless_file()
 }
 
 /// Copies what can be read only once.

@@ -6,7 +6,7 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{Failure, exit, note};
+use store::{StoreError, Tell};
 
 /// The lock of a folder, released on drop.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ impl FolderLock {
     ///
     /// # Errors
     /// The folder cannot be made or opened. Another command writes there: the text names its pid.
-    pub(super) fn take(folder: &Path) -> Result<Self, Failure> {
-        let cannot = |error: std::io::Error| Failure::of_file(exit::INTERNAL, "write to", folder, &error);
+    pub(super) fn take(folder: &Path, tell: Tell) -> Result<Self, StoreError> {
+        let cannot = |error: std::io::Error| StoreError::unwritten("write to", folder, error);
         fs::create_dir_all(folder).map_err(cannot)?;
         let file = File::open(folder).map_err(cannot)?;
         match file.try_lock() {
@@ -32,11 +32,11 @@ impl FolderLock {
                 let why = format!(
                     "{who} is writing to {shown}, and two commands would mix their files: give another folder, or wait until it ends"
                 );
-                Err(Failure::new(exit::USAGE, why))
+                Err(StoreError::Unusable(why))
             }
             Err(TryLockError::Error(error)) => {
                 let (shown, why) = (folder.display(), sys::errno::describe(&error));
-                note(format_args!("{shown} cannot be locked against a second command: {why}\n"));
+                tell(&format!("{shown} cannot be locked against a second command: {why}"));
                 Ok(Self(None))
             }
         }
@@ -46,8 +46,12 @@ impl FolderLock {
     ///
     /// # Errors
     /// See [`Self::take`]. There is such a file: the text names it.
-    pub(super) fn take_without(folder: &Path, is_result: impl Fn(&str) -> bool) -> Result<Self, Failure> {
-        let lock = Self::take(folder)?;
+    pub(super) fn take_without(
+        folder: &Path,
+        is_result: impl Fn(&str) -> bool,
+        tell: Tell,
+    ) -> Result<Self, StoreError> {
+        let lock = Self::take(folder, tell)?;
         let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
         let names = names.filter_map(|name| name.into_string().ok());
         match names.filter(|name| is_result(name)).min() {
@@ -57,7 +61,7 @@ impl FolderLock {
                 let why = format!(
                     "{shown} holds {name} of an earlier command, and results would mix: give another folder"
                 );
-                Err(Failure::new(exit::USAGE, why))
+                Err(StoreError::Unusable(why))
             }
         }
     }
@@ -66,8 +70,8 @@ impl FolderLock {
     ///
     /// # Errors
     /// See [`Self::take`].
-    pub(super) fn of(folder: Option<&Path>) -> Result<Option<Self>, Failure> {
-        folder.map(Self::take).transpose()
+    pub(super) fn of(folder: Option<&Path>, tell: Tell) -> Result<Option<Self>, StoreError> {
+        folder.map(|folder| Self::take(folder, tell)).transpose()
     }
 }
 

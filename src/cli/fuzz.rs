@@ -19,7 +19,7 @@ use fuzzer::session::{Finding, Report, Session};
 use keep::Keep;
 
 use super::input;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say, tell};
 
 /// Longest file of programs, in bytes.
 const LONGEST: u64 = 64 << 20;
@@ -169,8 +169,8 @@ fn summary(session: &Session, findings: u64) -> String {
 }
 
 fn read(file: &Path) -> Result<Vec<Program>, Failure> {
-    let text =
-        input::text(file, LONGEST).map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
+    let text = input::text(file, LONGEST, tell)
+        .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
     runner::parse_programs(&text)
         .map_err(|why| Failure::new(exit::USAGE, format!("{}: {why}", file.display())))
 }

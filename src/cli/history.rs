@@ -11,9 +11,10 @@ use record::history::{Entry, Series, entries, fresh, parse, series};
 use record::read::MAX_BYTES;
 use record::render::history::{csv, text};
 
+use super::named::group;
 use super::output::Sink;
-use super::records::{group, metrics};
-use super::{CommandResult, Failure, OrExit, exit, input, note};
+use super::records::metrics;
+use super::{CommandResult, Failure, OrExit, exit, input, note, tell};
 
 /// Keep the figures of runs over time, and show where they changed
 ///
@@ -82,7 +83,7 @@ fn usual_file() -> Option<PathBuf> {
 fn add(words: &[String], path: &Path) -> CommandResult {
     let mut found = Vec::new();
     for word in words {
-        let group = group(word).or_exit(exit::USAGE)?;
+        let group = group(word, tell)?;
         found.extend(group.members.iter().flat_map(|member| entries(&member.run)));
     }
     let all = found.len();

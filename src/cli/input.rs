@@ -3,12 +3,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use super::{Failure, exit, note};
+use store::{StoreError, Tell};
 
 /// Silence after which a reader says that it waits.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -29,13 +29,14 @@ fn strange(path: &Path) -> Option<&'static str> {
 pub(super) struct Notice(#[expect(dead_code, reason = "held, not used")] Option<Sender<()>>);
 
 impl Notice {
-    pub(super) fn of(path: &Path) -> Self {
+    /// Watches the reading of this input.
+    pub(super) fn of(path: &Path, tell: Tell) -> Self {
         let Some(what) = strange(path) else { return Self(None) };
         let (sender, receiver) = channel::<()>();
         let shown = path.display().to_string();
         let wait = move || {
             if receiver.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                note(format_args!("waiting for {shown}, which is {what} (Ctrl-C ends it)\n"));
+                tell(&format!("waiting for {shown}, which is {what} (Ctrl-C ends it)"));
             }
         };
         // Without a thread it waits in silence.
@@ -62,8 +63,8 @@ impl Read for Input {
 ///
 /// # Errors
 /// It cannot be opened.
-pub(super) fn stream(path: &Path) -> io::Result<Input> {
-    let notice = Some(Notice::of(path));
+pub(super) fn stream(path: &Path, tell: Tell) -> io::Result<Input> {
+    let notice = Some(Notice::of(path, tell));
     Ok(Input { file: File::open(path)?, notice })
 }
 
@@ -71,9 +72,9 @@ pub(super) fn stream(path: &Path) -> io::Result<Input> {
 ///
 /// # Errors
 /// It cannot be read, or is larger.
-pub(super) fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(super) fn bytes(path: &Path, most: u64, tell: Tell) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    stream(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    stream(path, tell)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::Error::other(format!("it is larger than {} MiB", most >> 20)));
     }
@@ -84,8 +85,8 @@ pub(super) fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// It cannot be read, is larger, or is no UTF-8.
-pub(super) fn text(path: &Path, most: u64) -> io::Result<String> {
-    String::from_utf8(bytes(path, most)?).map_err(io::Error::other)
+pub(super) fn text(path: &Path, most: u64, tell: Tell) -> io::Result<String> {
+    String::from_utf8(bytes(path, most, tell)?).map_err(io::Error::other)
 }
 
 /// Opens an input in which its reader goes back.
@@ -105,12 +106,15 @@ pub(super) fn seekable(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// It is none.
-pub(super) fn whole(path: &Path) -> Result<(), Failure> {
+pub(super) fn whole(path: &Path) -> Result<(), StoreError> {
     match strange(path) {
-        Some(what) => {
-            let why = format!("{} is {what}: copy it into a file", path.display());
-            Err(Failure::new(exit::USAGE, why))
-        }
+        Some(what) => Err(StoreError::Unusable(format!("{} is {what}: copy it into a file", path.display()))),
         None => Ok(()),
     }
+}
+
+/// Whether two paths lead to one file; false if one of them does not exist.
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }

@@ -22,7 +22,7 @@ use super::output::Sink;
 use super::program::Program;
 use super::progress::StatusLine;
 use super::records::metrics;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, tell};
 
 /// Runs of each kernel in each test where time is measured.
 const ROUNDS: u32 = 7;
@@ -154,7 +154,7 @@ pub(crate) fn run(args: &MatrixArgs, program: &Program) -> CommandResult {
     let models: Vec<_> =
         kernels.iter().filter_map(|ready| Some((ready.name.clone(), ready.model?))).collect();
     let options = args.options(kernels).or_exit(exit::USAGE)?;
-    let _lock = FolderLock::take(&options.folder)?;
+    let _lock = FolderLock::take(&options.folder, tell)?;
     let sink = args.out.as_deref().map_or_else(Sink::stdout, Sink::file);
     if let Some(trouble) = sink.trouble() {
         return Err(Failure::new(exit::INTERNAL, trouble));

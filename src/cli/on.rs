@@ -15,10 +15,10 @@ use vm::{Options, kernel::Choice};
 use super::applet;
 use super::folder::FolderLock;
 use super::input;
+use super::named::is_first;
 use super::on_words::{On, taken};
 use super::program::{NAME, Program};
 use super::progress::StatusLine;
-use super::records::is_first;
 use super::terminal;
 use super::vm::{passed_on, refused};
 use super::{CommandResult, Failure, OrExit, complain, exit, note, say, status_of};
@@ -280,7 +280,7 @@ fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<
     let job = Job { words, variables, folders: placed.folders.clone(), announces };
     // Two commands would mix their files.
     let folder = placed.named().next().filter(|_| is_run);
-    let lock = FolderLock::of(folder)?;
+    let lock = FolderLock::of(folder, super::tell)?;
     let mut desk = Desk::new(Places::new(placed, target.label()));
     let outcome = remote::run(target, &job, &programs, on.reconnect, &mut desk);
     let unwritten = desk.end();

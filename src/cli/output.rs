@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bench::plan::gbench::Color;
@@ -125,12 +124,6 @@ impl Sink {
     pub(super) fn is_closed(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
-}
-
-/// Whether two paths lead to one file; false if one of them does not exist.
-pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino()));
-    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Whether to colour the standard output.

@@ -20,11 +20,13 @@ use record::{ReadError, Run, SavedCall};
 use trace::picture::{Embedded, fragment};
 use trace::verdict::{AnalysisOptions, Filter};
 
-use super::across::{self, Grouping};
+use super::across;
+use super::grouping::Grouping;
+use super::named::{self, files_of, is_first};
 use super::output::Sink;
-use super::records::{self, files_of, is_first};
-use super::trace::{answer, scenes};
-use super::{CommandResult, Failure, OrExit, exit, input, say};
+use super::records;
+use super::traces::{answer, scenes, scratch};
+use super::{CommandResult, Failure, OrExit, exit, input, say, tell};
 
 /// Make one page of records: verdicts, curves, findings and their evidence
 ///
@@ -97,7 +99,7 @@ fn alone(args: &ReportArgs) -> Result<String, Failure> {
 
 /// The report of many records beside one another.
 fn beside(args: &ReportArgs, grouping: Grouping) -> Result<String, Failure> {
-    let found = across::read(&args.paths, grouping, Metric::Median)?;
+    let found = across::read(&args.paths, grouping.into(), Metric::Median, tell)?;
     Ok(match args.format {
         Form::Html => beside::html(&found).or_exit(exit::INTERNAL)?,
         Form::Markdown => records::Form::Markdown.of_across(&found),
@@ -114,12 +116,14 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
             |error: &io::Error| format!("cannot read {}: {}", path.display(), sys::errno::describe(error));
         let about = fs::metadata(path).map_err(|error| failed(&error))?;
         if !about.is_dir() {
-            let runs = records::runs(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let runs = named::runs(path, tell).map_err(|error| format!("{}: {error}", path.display()))?;
             bundle.runs.extend(runs.into_iter().map(|run| Entry { name: name_of(path), run }));
             continue;
         }
         let before = bundle.runs.len();
-        for file in files_of(path, "json")?.iter().filter(|file| !is_first(file)) {
+        for file in
+            files_of(path, "json").map_err(|error| error.to_string())?.iter().filter(|file| !is_first(file))
+        {
             take(&mut bundle, file)?;
         }
         let firsts = firsts(path);
@@ -129,7 +133,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
         draw_saved(&mut bundle, before, path);
         // Sorted by start time: files are in the order of their names.
         bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
-        let recordings = files_of(path, "bptrace")?;
+        let recordings = files_of(path, "bptrace").map_err(|error| error.to_string())?;
         let unnamed = |file: &PathBuf| !named.contains(&name_of(file));
         draw_found(&mut bundle, &recordings.into_iter().filter(unnamed).collect::<Vec<_>>());
     }
@@ -223,8 +227,7 @@ struct Shown {
 fn causes(recording: &Path) -> Result<Option<Shown>, String> {
     let filter = Filter { own: true, ..Filter::default() };
     let question = AnalysisOptions { worst: TOLD, filter, ..AnalysisOptions::default() };
-    let unreadable = |failure: Failure| failure.message.unwrap_or_default();
-    let analysis = answer(question, recording, None).map_err(unreadable)?;
+    let analysis = answer(question, recording, None, tell).map_err(|error| error.to_string())?;
     let counts = analysis.counts;
     if counts.calls + counts.unanswered + counts.failed == 0 {
         return Ok(None);
@@ -245,7 +248,7 @@ fn failed_calls(recordings: &[PathBuf]) -> Result<Option<Fragment>, String> {
     for recording in recordings {
         let Ok(file) = input::seekable(recording) else { continue };
         // One that cannot be read is named with the pictures.
-        let _ = explainer.read(&name_of(recording), file, &mut super::explain::scratch);
+        let _ = explainer.read(&name_of(recording), file, &mut scratch);
     }
     let mut report = explainer.explain(None);
     let kinds =
@@ -271,7 +274,7 @@ fn failed_calls(recordings: &[PathBuf]) -> Result<Option<Fragment>, String> {
 fn take(bundle: &mut Bundle, file: &Path) -> Result<(), String> {
     let bytes = fs::read(file)
         .map_err(|error| format!("cannot read {}: {}", file.display(), sys::errno::describe(&error)))?;
-    match records::runs(file) {
+    match named::runs(file, tell) {
         Ok(runs) => bundle.runs.extend(runs.into_iter().map(|run| Entry { name: name_of(file), run })),
         // Other JSON is not ours.
         Err(ReadError::Foreign { .. }) => {

@@ -11,9 +11,9 @@ use record::render::crowd::lines;
 use record::render::summary::summary;
 use record::render::{latency, printable};
 
+use super::named::read_all;
 use super::output::in_color;
-use super::records::read_all;
-use super::{CommandResult, Failure, exit, say};
+use super::{CommandResult, Failure, exit, say, tell};
 
 /// Show a stored record, as tables or for other programs
 ///
@@ -87,7 +87,7 @@ pub(super) enum Form {
 
 /// Shows the record.
 pub(crate) fn run(arguments: &ShowArgs) -> CommandResult {
-    for run in read_all(&arguments.file)? {
+    for run in read_all(&arguments.file, tell)? {
         show(arguments, &run)?;
     }
     Ok(exit::FINE)

@@ -9,14 +9,8 @@ mod config;
 mod draw;
 mod info;
 mod overhead;
-mod perfetto;
 mod record;
 mod restore;
-mod source;
-
-pub(super) use ask::answer;
-pub(super) use draw::scenes;
-pub(super) use source::open as open_trace;
 
 use bench::tracing::CheckError;
 use clap::{Args, Subcommand};

@@ -25,7 +25,7 @@ use super::kernels::KernelCommand;
 use super::program::Program;
 use super::progress::StatusLine;
 use super::terminal;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, say};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, say, tell};
 
 /// Longest script that is read, in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
@@ -192,7 +192,7 @@ pub(crate) fn run(args: VmArgs, program: &Program) -> CommandResult {
         Some(commands) => Options { commands, ..options },
         None => options,
     };
-    let _lock = FolderLock::of(out.as_deref())?;
+    let _lock = FolderLock::of(out.as_deref(), tell)?;
     let mut status_line = StatusLine::new();
     let mut place = out.map(|root| move |name: &Name| Ok(Place::below(&root, name)));
     let mut boot = |options: &Options, stdout: &mut dyn Write| {
@@ -246,7 +246,7 @@ pub(super) fn refused(names: &[String]) -> u8 {
 /// Reads a script and checks each command's words, before anything is booted.
 fn script(file: &Path, program: &Program) -> Result<Vec<Vec<String>>, Failure> {
     let path = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
-    let text = input::text(path, LONGEST_SCRIPT)
+    let text = input::text(path, LONGEST_SCRIPT, tell)
         .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
     let bad = |why: String| Failure::new(exit::USAGE, format!("the script {}: {why}", file.display()));
     let commands = vm::script::parse(&text).map_err(bad)?;

@@ -27,7 +27,7 @@ use super::explain::{FailOn, Here, LOST_REPORTS, lines, log_text, name_processes
 use super::folder::FolderLock;
 use super::progress::StatusLine;
 use super::state::Whose;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say, tell};
 use catch::Contents;
 
 /// Watch for days, and keep what led to each thing that goes wrong: the black box
@@ -96,7 +96,7 @@ const OF_CATCH: [StateFile; 4] =
 
 /// Watches.
 pub(crate) fn run(args: &WatchArgs) -> CommandResult {
-    let _lock = FolderLock::take(&args.out)?;
+    let _lock = FolderLock::take(&args.out, tell)?;
     sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
     sys::stop_signal::catch_hangup().or_exit(exit::INTERNAL)?;
     let mut watcher = Watcher::new(args)?;

@@ -12,13 +12,13 @@ use record::Run;
 use record::lava::JobLog;
 use sys::folder::Folder;
 
-use crate::cli::{CommandResult, Failure, OrExit, exit, input, say};
+use crate::cli::{CommandResult, Failure, OrExit, exit, input, say, tell};
 
 /// Writes the records and says what failed. LAVA's own programs end with 0 when test cases fail, this one with 1.
 pub(super) fn run(files: &[PathBuf], folder: Option<&Path>) -> CommandResult {
     let [file] = files else { return Err(Failure::new(exit::USAGE, "--from lava-log takes one log")) };
     let shown = file.display();
-    let log = input::stream(file)
+    let log = input::stream(file, tell)
         .map_err(|error| Failure::of_file(exit::USAGE, "open", file, &error))
         .and_then(|open| {
             JobLog::read(open).map_err(|error| Failure::new(exit::USAGE, format_args!("{shown}: {error}")))

@@ -11,8 +11,8 @@ use record::checkup::Checkup;
 use record::render::report::{Bundle, Entry, RunProblem, RunProblems, html, summary};
 
 use crate::cli::folder::FolderLock;
-use crate::cli::records::FIRST;
-use crate::cli::{Failure, exit, report};
+use crate::cli::named::FIRST;
+use crate::cli::{Failure, exit, report, tell};
 
 /// Problems in the kernel's log during the run.
 const COMPLAINTS: &str = "kernel-complaints.txt";
@@ -78,7 +78,7 @@ impl Folder {
     pub(super) fn make(named: Option<PathBuf>) -> Result<Self, Failure> {
         let path = named.unwrap_or_else(unnamed);
         let is_new = !path.exists();
-        let lock = FolderLock::take(&path)?;
+        let lock = FolderLock::take(&path, tell)?;
         if let Some(name) = LEFT_BY_A_RUN.iter().find(|name| path.join(name).exists()) {
             let why = format!(
                 "{} holds {name} of an earlier run, and a report tells of one run only: give another folder",

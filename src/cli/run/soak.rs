@@ -16,7 +16,7 @@ use super::keep::unnamed;
 use crate::cli::driver::chosen;
 use crate::cli::folder::FolderLock;
 use crate::cli::progress::{self, StatusLine};
-use crate::cli::{CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of};
+use crate::cli::{CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell};
 use log::Log;
 
 /// The load without `--load`.
@@ -28,7 +28,7 @@ const PAGE: &str = "soak.html";
 pub(super) fn run(args: &RunArgs, time: Duration) -> CommandResult {
     let folder = args.out.clone().unwrap_or_else(unnamed);
     let is_new = !folder.exists();
-    let _lock = FolderLock::take(&folder)?;
+    let _lock = FolderLock::take(&folder, tell)?;
     let mut log = Log::open(&folder)?;
     let ended = match &args.vm {
         _ if is_over(args, time, log.last()) => Ok(()),

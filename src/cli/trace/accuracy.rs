@@ -12,7 +12,7 @@ use clap::Args;
 use crate::cli::choice;
 use crate::cli::driver::DRIVERS;
 use crate::cli::folder::FolderLock;
-use crate::cli::{CommandResult, Failure, exit, note, say, status_of};
+use crate::cli::{CommandResult, Failure, exit, note, say, status_of, tell};
 
 /// Put known causes into calls, and see whether the analysis of a trace names them
 ///
@@ -47,7 +47,7 @@ const HEAD: &str = "cause      calls affected named            clean alarms     
 /// Measures and prints a row for each cause, with some verdicts that were wrong.
 pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
     let keep = args.keep.as_deref();
-    let _lock = keep.map(|folder| FolderLock::take_without(folder, accuracy::is_kept)).transpose()?;
+    let _lock = keep.map(|folder| FolderLock::take_without(folder, accuracy::is_kept, tell)).transpose()?;
     let options = AccuracyOptions {
         causes: args.causes.clone(),
         driver: args.driver,

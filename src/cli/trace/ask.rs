@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use clap::Args;
-use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Filter};
+use store::StoreError;
+use trace::verdict::{Analysis, AnalysisOptions, By, Filter};
 
-use super::perfetto::Export;
-use super::source;
-use crate::cli::{Failure, choice, exit, input};
+use crate::cli::traces::answer;
+use crate::cli::{choice, tell};
 
 /// Which calls.
 #[derive(Clone, Debug, Args)]
@@ -82,8 +82,8 @@ impl AskArgs {
     }
 
     /// Reads a trace to its end and answers, on the way writing a file for Perfetto, if one is asked for.
-    pub(super) fn analyse(&self, trace: &Path, perfetto: Option<&Path>) -> Result<Analysis, Failure> {
-        answer(self.question(), trace, perfetto)
+    pub(super) fn analyse(&self, trace: &Path, perfetto: Option<&Path>) -> Result<Analysis, StoreError> {
+        answer(self.question(), trace, perfetto, tell)
     }
 
     fn question(&self) -> AnalysisOptions {
@@ -94,31 +94,4 @@ impl AskArgs {
             by: self.by,
         }
     }
-}
-
-/// Reads a trace to its end and answers, as [`AskArgs::analyse`].
-pub(in crate::cli) fn answer(
-    question: AnalysisOptions,
-    trace: &Path,
-    perfetto: Option<&Path>,
-) -> Result<Analysis, Failure> {
-    let unreadable =
-        |why: &dyn std::fmt::Display| Failure::new(exit::USAGE, format_args!("{}: {why}", trace.display()));
-    let file = input::seekable(trace).map_err(|error| unreadable(&sys::errno::describe(&error)))?;
-    let mut export = perfetto.map(|path| Export::check(path, trace)).transpose()?;
-    let mut reader = source::open(file).map_err(|error| unreadable(&error))?;
-    if let Some(export) = &mut export {
-        export.begin(reader.head())?;
-    }
-    let mut analyzer = Analyzer::new(question);
-    while let Some(event) = reader.next() {
-        match &mut export {
-            Some(export) => export.take(&event, &mut analyzer, reader.names()),
-            None => analyzer.take(&event, reader.names()),
-        }
-    }
-    if let Some(export) = export {
-        export.finish(&mut analyzer, reader.names())?;
-    }
-    Ok(analyzer.finish(reader.names(), reader.report()))
 }

@@ -8,9 +8,9 @@ use trace::verdict::{By, Sampled, Sampler};
 use trace_compare::{Options, Side, compare};
 
 use super::ask::FilterArgs;
-use super::source;
 use crate::cli::output::Sink;
 use crate::cli::records::Percent;
+use crate::cli::traces::open;
 use crate::cli::{CommandResult, Failure, OrExit, choice, exit, input};
 
 /// Compare two traces: which methods became slower, by which cause, with intervals
@@ -79,7 +79,7 @@ impl CompareArgs {
 
     fn sampled(&self, path: &Path) -> Result<Sampled, String> {
         let file = input::seekable(path).map_err(|error| sys::errno::describe(&error))?;
-        let mut reader = source::open(file).map_err(|error| error.to_string())?;
+        let mut reader = open(file).map_err(|error| error.to_string())?;
         let mut sampler = Sampler::new(self.filter.filter(), self.by);
         while let Some(event) = reader.next() {
             sampler.take(&event, reader.names());

@@ -4,13 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use trace::file::OpenError;
-use trace::picture::{PictureCollector, PictureData, page};
+use trace::picture::page;
 use trace::verdict::Analysis;
 
-use super::source;
-use crate::cli::output::is_same_file;
-use crate::cli::{Failure, OrExit, exit, input};
+use crate::cli::input::is_same_file;
+use crate::cli::traces::scenes;
+use crate::cli::{Failure, OrExit, exit};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct DrawArgs {
@@ -53,18 +52,4 @@ impl DrawArgs {
         let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy();
         Ok(page(&name, analysis, (busiest.as_ref(), &slow))?)
     }
-}
-
-/// The second reading of a trace: what is seen of the most pairs at work, and of so many slow calls.
-pub(in crate::cli) fn scenes(
-    trace: &Path,
-    analysis: &Analysis,
-    most: usize,
-) -> Result<(Option<PictureData>, Vec<PictureData>), OpenError> {
-    let mut reader = source::open(input::seekable(trace)?)?;
-    let mut watch = PictureCollector::new(analysis, most);
-    while let Some(event) = reader.next() {
-        watch.take(&event, reader.names());
-    }
-    Ok(watch.finish(reader.names()))
 }

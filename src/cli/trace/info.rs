@@ -10,7 +10,7 @@ use clap::Args;
 use trace::Reader;
 use trace::event::{Kind, Name};
 
-use super::source;
+use crate::cli::traces::open;
 use crate::cli::{CommandResult, OrExit, exit, input, say};
 
 /// Show the contents of a trace of any origin: CPUs, clock, time, events, losses
@@ -33,7 +33,7 @@ struct Counted {
 pub(super) fn run(args: &InfoArgs) -> CommandResult {
     let opened = input::seekable(&args.file)
         .map_err(|error| sys::errno::describe(&error))
-        .and_then(|file| source::open(BufReader::new(file)).map_err(|error| error.to_string()));
+        .and_then(|file| open(BufReader::new(file)).map_err(|error| error.to_string()));
     let mut reader = opened.map_err(|why| format!("{}: {why}", args.file.display())).or_exit(exit::USAGE)?;
     let counted = count(&mut reader);
     say(&told(&args.file, &counted, &reader))

@@ -135,8 +135,7 @@ impl RecordArgs {
         // Only now the file exists, which another spelling of its name could denote.
         let output = self.output();
         self.draw.check(&output)?;
-        let unreadable = |failure| Failure { status: exit::INTERNAL, ..failure };
-        let analysis = self.ask.analyse(&output, None).map_err(unreadable)?;
+        let analysis = self.ask.analyse(&output, None).or_exit(exit::INTERNAL)?;
         for slow in &analysis.slow {
             note(format_args!("- {}{}\n", if slow.missed { "MISS " } else { "" }, slow.verdict));
         }

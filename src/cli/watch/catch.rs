@@ -14,9 +14,9 @@ use live::stream::Stream;
 use sys::local_time::LocalTime;
 use trace::verdict::AnalysisOptions;
 
-use crate::cli::explain::{Here, lines, name_processes, scratch};
-use crate::cli::trace::answer;
-use crate::cli::{Failure, input, note};
+use crate::cli::explain::{Here, lines, name_processes};
+use crate::cli::traces::{answer, scratch};
+use crate::cli::{Failure, input, note, tell};
 
 /// Names of its files.
 const TRACE: &str = "trace.bptrace";
@@ -101,7 +101,8 @@ impl Contents<'_> {
         }
         let deadline_ns = self.deadline_us.map(|us| us.saturating_mul(1000));
         let question = AnalysisOptions { deadline_ns, worst: WORST, ..AnalysisOptions::default() };
-        Ok(answer(question, &path, None).map_or_else(|_| String::new(), |analysis| analysis.to_string()))
+        Ok(answer(question, &path, None, tell)
+            .map_or_else(|_| String::new(), |analysis| analysis.to_string()))
     }
 
     fn state(&self, catch: &Catch, explainer: &mut Explainer) -> io::Result<()> {

@@ -13,7 +13,7 @@ use crate::cli::driver::DriverArgs;
 use crate::cli::experiment::ExperimentArgs;
 use crate::cli::input;
 use crate::cli::measure::completeness;
-use crate::cli::{CommandResult, command_line, exit};
+use crate::cli::{CommandResult, command_line, exit, tell};
 
 /// Largest description that is read, in bytes.
 const LARGEST: u64 = 256 << 20;
@@ -60,7 +60,7 @@ pub(crate) struct RunArgs {
 impl RunArgs {
     fn options(&self) -> Result<WorkloadOptions, String> {
         let name = self.file.display();
-        let text = input::text(&self.file, LARGEST).map_err(|error| format!("{name}: {error}"))?;
+        let text = input::text(&self.file, LARGEST, tell).map_err(|error| format!("{name}: {error}"))?;
         let workload = workload::text::parse(&text).map_err(|error| format!("{name}: {error}"))?;
         let options = WorkloadOptions {
             workload,

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use workload::recording::{Half, Recorder, Recording, Selection};
 
-use crate::cli::trace::open_trace;
+use crate::cli::traces::open;
 use crate::cli::{Failure, OrExit, exit, input};
 
 /// Which part of a trace.
@@ -61,7 +61,7 @@ fn seconds(text: &str) -> Result<u64, String> {
 pub(super) fn recording(path: &Path) -> Result<Recording, Failure> {
     let read = || {
         let file = input::seekable(path).map_err(|error| sys::errno::describe(&error))?;
-        let mut reader = open_trace(file).map_err(|error| error.to_string())?;
+        let mut reader = open(file).map_err(|error| error.to_string())?;
         let mut recorder = Recorder::default();
         while let Some(event) = reader.next() {
             recorder.take(&event, reader.names());

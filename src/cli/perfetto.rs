@@ -1,10 +1,11 @@
-//! The option `--perfetto`: the output file, begun only once the trace is open, and never over the trace itself.
+//! A trace written for Perfetto while it is read: the file is begun only once the trace is open, and never over the trace itself.
 //! Not here: what is written (`trace::perfetto`).
 
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
+use store::{StoreError, Tell};
 use sys::draft::Draft;
 use trace::event::{Event, Names};
 use trace::file::Head;
@@ -12,8 +13,7 @@ use trace::model::Transaction;
 use trace::perfetto::Exporter;
 use trace::verdict::{Analyzer, ReportedMiss, TransactionEvent};
 
-use crate::cli::output::is_same_file;
-use crate::cli::{Failure, exit, note};
+use super::input::is_same_file;
 
 /// The output file.
 pub(super) struct Export {
@@ -24,21 +24,21 @@ pub(super) struct Export {
 
 impl Export {
     /// Checks that this path may be written while that trace is read.
-    pub(super) fn check(path: &Path, trace: &Path) -> Result<Self, Failure> {
+    pub(super) fn check(path: &Path, trace: &Path) -> Result<Self, StoreError> {
         if is_same_file(trace, path) {
             let why = format!("{}: this is the trace that is read", path.display());
-            return Err(Failure::new(exit::USAGE, why));
+            return Err(StoreError::Unusable(why));
         }
         Ok(Self { path: path.to_owned(), exporter: None, met: Vec::new() })
     }
 
     /// Begins the file; a bad path is reported before the trace is read.
-    pub(super) fn begin(&mut self, head: Option<&Head>) -> Result<(), Failure> {
+    pub(super) fn begin(&mut self, head: Option<&Head>) -> Result<(), StoreError> {
         let begun = || {
             let draft = Draft::new(&self.path)?;
             Ok((draft.file().try_clone()?, draft))
         };
-        let (file, draft) = begun().map_err(|error| self.trouble(&error))?;
+        let (file, draft) = begun().map_err(|error| self.trouble(error))?;
         self.exporter = Some((Exporter::new(BufWriter::with_capacity(256 << 10, file), head), draft));
         Ok(())
     }
@@ -53,22 +53,24 @@ impl Export {
         self.write_calls(analyzer, names);
     }
 
-    /// Writes the rest; returns a message about the file.
-    pub(super) fn finish(mut self, analyzer: &mut Analyzer, names: &Names) -> Result<(), Failure> {
+    /// Writes the rest, and tells what is in the file.
+    pub(super) fn finish(
+        mut self,
+        analyzer: &mut Analyzer,
+        names: &Names,
+        tell: Tell,
+    ) -> Result<(), StoreError> {
         while let Some(call) = analyzer.end_next(names) {
             self.met.push((call, None));
             self.write_calls(analyzer, names);
         }
         let Some((exporter, draft)) = self.exporter.take() else { return Ok(()) };
         let written = exporter.finish().and_then(|written| draft.commit().map(|()| written));
-        let written = written.map_err(|error| self.trouble(&error))?;
+        let written = written.map_err(|error| self.trouble(error))?;
         let path = self.path.display();
-        note(format_args!("{path}: {} calls, {} bytes, for ui.perfetto.dev\n", written.calls, written.bytes));
+        tell(&format!("{path}: {} calls, {} bytes, for ui.perfetto.dev", written.calls, written.bytes));
         if written.undrawn > 0 {
-            note(format_args!(
-                "{path}: {} more are without their causes, too many at once\n",
-                written.undrawn
-            ));
+            tell(&format!("{path}: {} more are without their causes, too many at once", written.undrawn));
         }
         Ok(())
     }
@@ -84,9 +86,8 @@ impl Export {
         }
     }
 
-    fn trouble(&self, error: &io::Error) -> Failure {
-        let why = format!("could not write {}: {}", self.path.display(), sys::errno::describe(error));
-        Failure::new(exit::INTERNAL, why)
+    fn trouble(&self, error: io::Error) -> StoreError {
+        StoreError::unwritten_as(format!("could not write {}", self.path.display()), error)
     }
 }
 

@@ -1,0 +1,15 @@
+//! Files of a command: its inputs, the records that its words name, the folder of a run, and logs that are appended to.
+//!
+//! - [`input`]: files to be read, whatever they are; [`lock`]: a folder that one command at a time writes to.
+//! - [`error`]: why a file could not be used; [`Tell`]: what the user gets to know meanwhile.
+//!
+//! Not here: what is in a record (crate `record`) or a trace (crate `trace`), files of other machines (crate `intake`), the
+//! standard streams.
+#![forbid(unsafe_code)]
+
+pub mod error;
+
+pub use error::StoreError;
+
+/// Takes a remark for the user, without the end of its line: what is passed over, or waited for.
+pub type Tell = fn(&str);
