@@ -8,9 +8,9 @@ use bench::ab::{AbOptions, Ended, Observer, Outcome, RunFailure, Side, execute, 
 use clap::Args;
 use record::compare::Options;
 use record::compare::gate::judge;
+use store::lock::FolderLock;
 
 use super::duration::duration;
-use super::folder::FolderLock;
 use super::gate::{CannotTell, shown};
 use super::output::Sink;
 use super::progress::StatusLine;

@@ -10,9 +10,10 @@ use clap::Parser;
 use ftrace::atrace::{Plan, Session};
 use ftrace::categories::{self, Category};
 use ftrace::tracefs::{TraceError, Tracefs};
+use store::input;
 use sys::draft::Draft;
 
-use super::{A_YEAR_S, CommandResult, Failure, exit, input, note, parse, say, terminal};
+use super::{A_YEAR_S, CommandResult, Failure, exit, note, parse, say, terminal};
 
 /// Longest list of names that is read, in bytes.
 const LONGEST_LIST: u64 = 16 << 20;

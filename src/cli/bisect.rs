@@ -9,13 +9,13 @@ use bench::ab::{Bench, Ended, RunFailure, Side, is_record_of};
 use clap::Args;
 use record::compare::gate::{GateOutcome, gate};
 use record::compare::{CannotCompare, Group, USUAL_RUNS};
+use store::lock::FolderLock;
+use store::records::group;
 use sys::private_folder::PrivateFolder;
 use vm::build::{BuildError, WantedModule};
 
-use super::folder::FolderLock;
 use super::gate::shown;
 use super::kernels::{self, KindArgs};
-use super::named::group;
 use super::records::{CompareFlags, Percent};
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, status_of, tell};
 

@@ -1,12 +1,12 @@
 //! The command `compare`: shows the differences between two groups of records, or among many devices.
-//! Not here: comparing (`record::compare`, `record::across`), reading the records (`super::named`, `super::across`).
+//! Not here: comparing (`record::compare`, `record::across`), reading the records (crate `store`).
 
 use std::path::PathBuf;
 
 use clap::Args;
 use record::compare::compare;
+use store::across::read;
 
-use super::across::read;
 use super::grouping::Grouping;
 use super::records::CompareFlags;
 use super::{CommandResult, OrExit, exit, tell};

@@ -10,10 +10,10 @@ use record::Run;
 use record::formats::convert::{Target, convert};
 use record::lava::attachment;
 use record::read::MAX_BYTES;
+use store::input;
+use store::input::is_same_file;
+use store::records::read;
 
-use super::input;
-use super::input::is_same_file;
-use super::named::read;
 use super::output::Sink;
 use super::{CommandResult, Failure, exit, say, tell};
 

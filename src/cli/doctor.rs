@@ -8,9 +8,10 @@ use doctor::{self, Facts, Snapshot};
 use host::klog;
 use record::checkup::{Checkup, Verdict};
 use record::render::{self, checkup::text};
+use store::input;
+use store::lock::FolderLock;
 
-use super::folder::FolderLock;
-use super::{CommandResult, Failure, OrExit, complain, exit, input, note, say, tell};
+use super::{CommandResult, Failure, OrExit, complain, exit, note, say, tell};
 
 /// Report what this machine allows and what on it affects measurements, and what to do about it
 ///

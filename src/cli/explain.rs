@@ -12,10 +12,11 @@ use clap::{Args, ValueEnum};
 use driver::{Root, kernel_state};
 use explain::{DriverSource, Explainer, Finding, Grade, Report};
 use live::reports::Reports;
+use store::input;
+use store::traces::scratch;
 
 use super::state::Whose;
-use super::traces::scratch;
-use super::{CommandResult, Failure, OrExit, exit, input, note, say, tell};
+use super::{CommandResult, Failure, OrExit, exit, note, say, tell};
 
 /// Explain why calls failed or never came back: who holds the buffers, who waits for whom
 ///

@@ -1,5 +1,5 @@
 //! The command `fleet`: writes the files by which test harnesses run this program on many devices.
-//! Not here: running on devices, which is the harness's work; results of many devices (`super::across`).
+//! Not here: running on devices, which is the harness's work; results of many devices (`store::across`).
 
 mod lava;
 mod lava_case;
@@ -9,9 +9,10 @@ use std::fs;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use store::input;
 
 use super::program::Program;
-use super::{CommandResult, Failure, OrExit, exit, input};
+use super::{CommandResult, Failure, OrExit, exit};
 
 /// Write what a test harness needs to run the tests on many devices
 #[derive(Debug, Args)]

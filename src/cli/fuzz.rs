@@ -15,10 +15,10 @@ use fuzzer::corpus::Corpus;
 use fuzzer::program::Program;
 use fuzzer::runner::{self, Local, Runner};
 use fuzzer::session::{Finding, Report, Session};
+use store::input;
 
 use keep::Keep;
 
-use super::input;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say, tell};
 
 /// Longest file of programs, in bytes.

@@ -1,5 +1,5 @@
 //! The option `--across`: the fact by which records of many devices are grouped.
-//! Not here: reading them (`across`).
+//! Not here: reading them (`store::across`).
 
 use clap::ValueEnum;
 use record::across::By;

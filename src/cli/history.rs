@@ -10,11 +10,12 @@ use record::compare::Metric;
 use record::history::{Entry, Series, entries, fresh, parse, series};
 use record::read::MAX_BYTES;
 use record::render::history::{csv, text};
+use store::input;
+use store::records::group;
 
-use super::named::group;
 use super::output::Sink;
 use super::records::metrics;
-use super::{CommandResult, Failure, OrExit, exit, input, note, tell};
+use super::{CommandResult, Failure, OrExit, exit, note, tell};
 
 /// Keep the figures of runs over time, and show where they changed
 ///

@@ -12,11 +12,11 @@ use clap::{Args, ValueEnum};
 use record::compare::{Group, Options};
 use record::matrix::{Kernel, Matrix, matrix};
 use record::render::matrix as render;
+use store::lock::FolderLock;
 use vm::build::BuildError;
 
 use presets::{Preset, Source};
 
-use super::folder::FolderLock;
 use super::kernels::{self, OnDriver};
 use super::output::Sink;
 use super::program::Program;

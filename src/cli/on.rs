@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use record::Run;
 use record::render::targets::{Column, targets};
 use remote::{Job, Naming, Placed, Programs, Target, placed};
+use store::input;
+use store::lock::FolderLock;
+use store::records::is_first;
 use vm::{Options, kernel::Choice};
 
 use super::applet;
-use super::folder::FolderLock;
-use super::input;
-use super::named::is_first;
 use super::on_words::{On, taken};
 use super::program::{NAME, Program};
 use super::progress::StatusLine;

@@ -1,5 +1,5 @@
 //! Options about comparing records.
-//! Not here: reading those that are named (`named`), comparing (`record::compare`).
+//! Not here: reading those that are named (`store::records`), comparing (`record::compare`).
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use record::across::Across;
 use record::compare::{Comparison, Group, Metric, Options};
 use record::render::across;
 use record::render::compare::{json, markdown, text};
+use store::records::group;
 
-use super::named::group;
 use super::output::Sink;
 use super::{Failure, OrExit, exit, tell};
 

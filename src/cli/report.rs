@@ -17,16 +17,17 @@ use record::render::report::{
 };
 
 use record::{ReadError, Run, SavedCall};
+use store::across;
+use store::input;
+use store::records::{self as named, files_of, is_first};
+use store::traces::{answer, scenes, scratch};
 use trace::picture::{Embedded, fragment};
 use trace::verdict::{AnalysisOptions, Filter};
 
-use super::across;
 use super::grouping::Grouping;
-use super::named::{self, files_of, is_first};
 use super::output::Sink;
 use super::records;
-use super::traces::{answer, scenes, scratch};
-use super::{CommandResult, Failure, OrExit, exit, input, say, tell};
+use super::{CommandResult, Failure, OrExit, exit, say, tell};
 
 /// Make one page of records: verdicts, curves, findings and their evidence
 ///

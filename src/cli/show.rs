@@ -10,8 +10,8 @@ use record::formats::gbench::{Format, Options, context, replay};
 use record::render::crowd::lines;
 use record::render::summary::summary;
 use record::render::{latency, printable};
+use store::records::read_all;
 
-use super::named::read_all;
 use super::output::in_color;
 use super::{CommandResult, Failure, exit, say, tell};
 

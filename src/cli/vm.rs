@@ -12,6 +12,8 @@ use std::time::Duration;
 use clap::Args;
 use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE, MARKS_VARIABLE};
 use intake::{Name, Place};
+use store::input;
+use store::lock::FolderLock;
 use vm::{
     Accel, Added, Arch, CLASS_VARIABLE, Forward, KERNEL_VARIABLE, Options, Sinks, TimeLimit, USUAL_LIMIT,
     kernel::Choice,
@@ -19,8 +21,6 @@ use vm::{
 
 use super::applet;
 use super::choice;
-use super::folder::FolderLock;
-use super::input;
 use super::kernels::KernelCommand;
 use super::program::Program;
 use super::progress::StatusLine;

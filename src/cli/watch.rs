@@ -19,12 +19,12 @@ use live::look::{Ended, Look, named};
 use live::reports::Reports;
 use live::stream::{Settings, Stream};
 use live::when::Condition;
+use store::lock::FolderLock;
 use trace::event::Names;
 use trace::model::{Outcome, Transaction};
 
 use super::duration::duration;
 use super::explain::{FailOn, Here, LOST_REPORTS, lines, log_text, name_processes};
-use super::folder::FolderLock;
 use super::progress::StatusLine;
 use super::state::Whose;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say, tell};

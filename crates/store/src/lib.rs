@@ -1,13 +1,21 @@
 //! Files of a command: its inputs, the records that its words name, the folder of a run, and logs that are appended to.
 //!
 //! - [`input`]: files to be read, whatever they are; [`lock`]: a folder that one command at a time writes to.
+//! - [`records`]: those that words name; [`across`]: those of many devices.
+//! - [`traces`]: traces, read once to answer and once to draw, on the way written for Perfetto.
 //! - [`error`]: why a file could not be used; [`Tell`]: what the user gets to know meanwhile.
 //!
 //! Not here: what is in a record (crate `record`) or a trace (crate `trace`), files of other machines (crate `intake`), the
 //! standard streams.
 #![forbid(unsafe_code)]
 
+pub mod across;
 pub mod error;
+pub mod input;
+pub mod lock;
+mod perfetto;
+pub mod records;
+pub mod traces;
 
 pub use error::StoreError;
 

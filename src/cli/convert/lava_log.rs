@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use intake::{Arrivals, Limits, Name, Place};
 use record::Run;
 use record::lava::JobLog;
+use store::input;
 use sys::folder::Folder;
 
-use crate::cli::{CommandResult, Failure, OrExit, exit, input, say, tell};
+use crate::cli::{CommandResult, Failure, OrExit, exit, say, tell};
 
 /// Writes the records and says what failed. LAVA's own programs end with 0 when test cases fail, this one with 1.
 pub(super) fn run(files: &[PathBuf], folder: Option<&Path>) -> CommandResult {

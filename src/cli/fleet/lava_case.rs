@@ -5,10 +5,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use clap::Args;
+use store::records::{files_of, is_first, read};
 use sys::private_folder::PrivateFolder;
 
 use crate::cli::convert::as_lava_signals;
-use crate::cli::named::{files_of, is_first, read};
 use crate::cli::program::Program;
 use crate::cli::{CommandResult, Failure, OrExit, exit, note, say, tell};
 

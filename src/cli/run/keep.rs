@@ -9,9 +9,9 @@ use host::klog::{KernelLogError, LogReport};
 use record::Run;
 use record::checkup::Checkup;
 use record::render::report::{Bundle, Entry, RunProblem, RunProblems, html, summary};
+use store::lock::FolderLock;
+use store::records::FIRST;
 
-use crate::cli::folder::FolderLock;
-use crate::cli::named::FIRST;
 use crate::cli::{Failure, exit, report, tell};
 
 /// Problems in the kernel's log during the run.

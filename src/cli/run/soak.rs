@@ -9,12 +9,12 @@ use bench::soak::{Soak, SoakOptions, TurnEnd};
 use record::render::soak as render;
 use record::soak::Turn;
 use record::soak::judge::{Drift, judge};
+use store::lock::FolderLock;
 
 use super::RunArgs;
 use super::fault::{of_soak, of_tests};
 use super::keep::unnamed;
 use crate::cli::driver::chosen;
-use crate::cli::folder::FolderLock;
 use crate::cli::progress::{self, StatusLine};
 use crate::cli::{CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell};
 use log::Log;

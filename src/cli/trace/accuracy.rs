@@ -8,10 +8,10 @@ use bench::tracing::accuracy::{
     self, AccuracyOptions, AccuracySummary, Cause, CauseResult, LEAST_AFFECTED, LEAST_NAMED, MOST_ALARMS,
 };
 use clap::Args;
+use store::lock::FolderLock;
 
 use crate::cli::choice;
 use crate::cli::driver::DRIVERS;
-use crate::cli::folder::FolderLock;
 use crate::cli::{CommandResult, Failure, exit, note, say, status_of, tell};
 
 /// Put known causes into calls, and see whether the analysis of a trace names them

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use clap::Args;
 use store::StoreError;
+use store::traces::answer;
 use trace::verdict::{Analysis, AnalysisOptions, By, Filter};
 
-use crate::cli::traces::answer;
 use crate::cli::{choice, tell};
 
 /// Which calls.

@@ -4,14 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use store::input;
+use store::traces::open;
 use trace::verdict::{By, Sampled, Sampler};
 use trace_compare::{Options, Side, compare};
 
 use super::ask::FilterArgs;
 use crate::cli::output::Sink;
 use crate::cli::records::Percent;
-use crate::cli::traces::open;
-use crate::cli::{CommandResult, Failure, OrExit, choice, exit, input};
+use crate::cli::{CommandResult, Failure, OrExit, choice, exit};
 
 /// Compare two traces: which methods became slower, by which cause, with intervals
 ///

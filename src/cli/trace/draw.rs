@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use store::input::is_same_file;
+use store::traces::scenes;
 use trace::picture::page;
 use trace::verdict::Analysis;
 
-use crate::cli::input::is_same_file;
-use crate::cli::traces::scenes;
 use crate::cli::{Failure, OrExit, exit};
 
 #[derive(Clone, Debug, Args)]

@@ -7,11 +7,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use store::input;
+use store::traces::open;
 use trace::Reader;
 use trace::event::{Kind, Name};
 
-use crate::cli::traces::open;
-use crate::cli::{CommandResult, OrExit, exit, input, say};
+use crate::cli::{CommandResult, OrExit, exit, say};
 
 /// Show the contents of a trace of any origin: CPUs, clock, time, events, losses
 #[derive(Clone, Debug, Args)]

@@ -11,12 +11,13 @@ use ftrace::tracefs::TraceError;
 use live::action::Action;
 use live::catches::{Catch, Catches};
 use live::stream::Stream;
+use store::input;
+use store::traces::{answer, scratch};
 use sys::local_time::LocalTime;
 use trace::verdict::AnalysisOptions;
 
 use crate::cli::explain::{Here, lines, name_processes};
-use crate::cli::traces::{answer, scratch};
-use crate::cli::{Failure, input, note, tell};
+use crate::cli::{Failure, note, tell};
 
 /// Names of its files.
 const TRACE: &str = "trace.bptrace";

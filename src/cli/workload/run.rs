@@ -7,11 +7,11 @@ use bench::replay::WorkloadOptions;
 use bench::run::Observer;
 use clap::Args;
 use record::Run;
+use store::input;
 
 use crate::cli::constraints::ConstraintArgs;
 use crate::cli::driver::DriverArgs;
 use crate::cli::experiment::ExperimentArgs;
-use crate::cli::input;
 use crate::cli::measure::completeness;
 use crate::cli::{CommandResult, command_line, exit, tell};
 

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use store::input;
+use store::traces::open;
 use workload::recording::{Half, Recorder, Recording, Selection};
 
-use crate::cli::traces::open;
-use crate::cli::{Failure, OrExit, exit, input};
+use crate::cli::{Failure, OrExit, exit};
 
 /// Which part of a trace.
 #[derive(Clone, Debug, Args)]

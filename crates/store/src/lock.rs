@@ -6,11 +6,11 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use store::{StoreError, Tell};
+use crate::{StoreError, Tell};
 
 /// The lock of a folder, released on drop.
 #[derive(Debug)]
-pub(super) struct FolderLock(#[expect(dead_code, reason = "held, not used")] Option<File>);
+pub struct FolderLock(#[expect(dead_code, reason = "held, not used")] Option<File>);
 
 impl FolderLock {
     /// Makes the folder if it is missing, and locks it without waiting. On a file system without locks it says so and
@@ -18,7 +18,7 @@ impl FolderLock {
     ///
     /// # Errors
     /// The folder cannot be made or opened. Another command writes there: the text names its pid.
-    pub(super) fn take(folder: &Path, tell: Tell) -> Result<Self, StoreError> {
+    pub fn take(folder: &Path, tell: Tell) -> Result<Self, StoreError> {
         let cannot = |error: std::io::Error| StoreError::unwritten("write to", folder, error);
         fs::create_dir_all(folder).map_err(cannot)?;
         let file = File::open(folder).map_err(cannot)?;
@@ -46,7 +46,7 @@ impl FolderLock {
     ///
     /// # Errors
     /// See [`Self::take`]. There is such a file: the text names it.
-    pub(super) fn take_without(
+    pub fn take_without(
         folder: &Path,
         is_result: impl Fn(&str) -> bool,
         tell: Tell,
@@ -70,7 +70,7 @@ impl FolderLock {
     ///
     /// # Errors
     /// See [`Self::take`].
-    pub(super) fn of(folder: Option<&Path>, tell: Tell) -> Result<Option<Self>, StoreError> {
+    pub fn of(folder: Option<&Path>, tell: Tell) -> Result<Option<Self>, StoreError> {
         folder.map(|folder| Self::take(folder, tell)).transpose()
     }
 }

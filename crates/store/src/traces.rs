@@ -5,20 +5,20 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use store::{StoreError, Tell};
 use sys::folder::Folder;
 use trace::file::OpenError;
 use trace::picture::{PictureCollector, PictureData};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer};
 
-use super::input;
-use super::perfetto::Export;
+use crate::input;
+use crate::perfetto::Export;
+use crate::{StoreError, Tell};
 
 /// Makes a nameless file in the folder for temporary ones.
 ///
 /// # Errors
 /// The folder takes none.
-pub(super) fn scratch() -> io::Result<File> {
+pub fn scratch() -> io::Result<File> {
     Folder::open(&std::env::temp_dir())?.nameless_file()
 }
 
@@ -26,7 +26,7 @@ pub(super) fn scratch() -> io::Result<File> {
 ///
 /// # Errors
 /// It is no trace, or cannot be unpacked.
-pub(super) fn open<R: Read + Seek>(input: R) -> Result<trace::Reader<R>, OpenError> {
+pub fn open<R: Read + Seek>(input: R) -> Result<trace::Reader<R>, OpenError> {
     trace::open_with(input, &mut scratch)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn open<R: Read + Seek>(input: R) -> Result<trace::Reader<R>, OpenErr
 ///
 /// # Errors
 /// The trace cannot be read, or that file cannot be written or is the trace.
-pub(super) fn answer(
+pub fn answer(
     question: AnalysisOptions,
     trace: &Path,
     perfetto: Option<&Path>,
@@ -64,7 +64,7 @@ pub(super) fn answer(
 ///
 /// # Errors
 /// It cannot be read again.
-pub(super) fn scenes(
+pub fn scenes(
     trace: &Path,
     analysis: &Analysis,
     most: usize,

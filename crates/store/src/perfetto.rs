@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use store::{StoreError, Tell};
 use sys::draft::Draft;
 use trace::event::{Event, Names};
 use trace::file::Head;
@@ -13,10 +12,11 @@ use trace::model::Transaction;
 use trace::perfetto::Exporter;
 use trace::verdict::{Analyzer, ReportedMiss, TransactionEvent};
 
-use super::input::is_same_file;
+use crate::input::is_same_file;
+use crate::{StoreError, Tell};
 
 /// The output file.
-pub(super) struct Export {
+pub(crate) struct Export {
     path: PathBuf,
     exporter: Option<(Exporter<BufWriter<File>>, Draft)>,
     met: Vec<(Transaction, Option<ReportedMiss>)>,
@@ -24,7 +24,7 @@ pub(super) struct Export {
 
 impl Export {
     /// Checks that this path may be written while that trace is read.
-    pub(super) fn check(path: &Path, trace: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn check(path: &Path, trace: &Path) -> Result<Self, StoreError> {
         if is_same_file(trace, path) {
             let why = format!("{}: this is the trace that is read", path.display());
             return Err(StoreError::Unusable(why));
@@ -33,7 +33,7 @@ impl Export {
     }
 
     /// Begins the file; a bad path is reported before the trace is read.
-    pub(super) fn begin(&mut self, head: Option<&Head>) -> Result<(), StoreError> {
+    pub(crate) fn begin(&mut self, head: Option<&Head>) -> Result<(), StoreError> {
         let begun = || {
             let draft = Draft::new(&self.path)?;
             Ok((draft.file().try_clone()?, draft))
@@ -44,7 +44,7 @@ impl Export {
     }
 
     /// Writes the next event and passes it to the analysis.
-    pub(super) fn take(&mut self, event: &Event, analyzer: &mut Analyzer, names: &Names) {
+    pub(crate) fn take(&mut self, event: &Event, analyzer: &mut Analyzer, names: &Names) {
         let all = &mut self.met;
         analyzer.take_with(event, names, &mut |met| all.push(kept(met)));
         if let Some((exporter, _)) = &mut self.exporter {
@@ -54,7 +54,7 @@ impl Export {
     }
 
     /// Writes the rest, and tells what is in the file.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         analyzer: &mut Analyzer,
         names: &Names,

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use record::ReadError;
 use record::across::{Across, By, Sample, across};
 use record::compare::Metric;
-use store::{StoreError, Tell};
 
-use super::named::{files_of, is_first, runs};
+use crate::records::{files_of, is_first, runs};
+use crate::{StoreError, Tell};
 
 /// Folders within folders that are looked into.
 const DEPTH: u32 = 8;
@@ -17,7 +17,7 @@ const DEPTH: u32 = 8;
 ///
 /// # Errors
 /// A named file cannot be read, or there is no record.
-pub(super) fn read(paths: &[PathBuf], by: By, metric: Metric, tell: Tell) -> Result<Across, StoreError> {
+pub fn read(paths: &[PathBuf], by: By, metric: Metric, tell: Tell) -> Result<Across, StoreError> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() { find(path, DEPTH, &mut files, tell)? } else { files.push(path.clone()) }

@@ -10,15 +10,15 @@ use record::compare::{Group, Member};
 use record::import::any;
 use record::read::MAX_BYTES;
 use record::{ReadError, Run};
-use store::{StoreError, Tell};
 
-use super::input;
+use crate::input;
+use crate::{StoreError, Tell};
 
 /// The end of the file name of a result that was disturbed and measured again: it stays out of reports and comparisons.
-pub(super) const FIRST: &str = ".first.json";
+pub const FIRST: &str = ".first.json";
 
 /// Whether a file is such a result.
-pub(super) fn is_first(path: &Path) -> bool {
+pub fn is_first(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(FIRST))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn is_first(path: &Path) -> bool {
 ///
 /// # Errors
 /// A name matches nothing, or something that is no valid record.
-pub(super) fn group(words: &str, tell: Tell) -> Result<Group, StoreError> {
+pub fn group(words: &str, tell: Tell) -> Result<Group, StoreError> {
     let paths: Vec<&str> = match Path::new(words).exists() {
         // A comma may be part of a file name.
         true => vec![words],
@@ -64,7 +64,7 @@ impl Unread {
 ///
 /// # Errors
 /// It cannot be read, or has several runs.
-pub(super) fn read(path: &Path, tell: Tell) -> Result<Run, StoreError> {
+pub fn read(path: &Path, tell: Tell) -> Result<Run, StoreError> {
     match read_all(path, tell)?.as_mut_slice() {
         [run] => Ok(run.clone()),
         several => {
@@ -78,7 +78,7 @@ pub(super) fn read(path: &Path, tell: Tell) -> Result<Run, StoreError> {
 ///
 /// # Errors
 /// It cannot be read.
-pub(super) fn read_all(path: &Path, tell: Tell) -> Result<Vec<Run>, StoreError> {
+pub fn read_all(path: &Path, tell: Tell) -> Result<Vec<Run>, StoreError> {
     let name = path.display().to_string();
     let members = in_file(path, tell).map_err(|error| error.of(&name))?;
     Ok(members.into_iter().map(|member| member.run).collect())
@@ -88,7 +88,7 @@ pub(super) fn read_all(path: &Path, tell: Tell) -> Result<Vec<Run>, StoreError> 
 ///
 /// # Errors
 /// [`ReadError`].
-pub(super) fn runs(path: &Path, tell: Tell) -> Result<Vec<Run>, ReadError> {
+pub fn runs(path: &Path, tell: Tell) -> Result<Vec<Run>, ReadError> {
     runs_of(path, input::stream(path, tell).map_err(ReadError::Io)?)
 }
 
@@ -149,7 +149,7 @@ fn folder(path: &Path, tell: Tell) -> Result<Vec<Member>, StoreError> {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub(super) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, StoreError> {
+pub fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, StoreError> {
     let entries = fs::read_dir(folder).map_err(|error| StoreError::unread("look into", folder, error))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|end| end == extension) && file.is_file());

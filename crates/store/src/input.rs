@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use store::{StoreError, Tell};
+use crate::{StoreError, Tell};
 
 /// Silence after which a reader says that it waits.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,11 +26,11 @@ fn strange(path: &Path) -> Option<&'static str> {
 
 /// Says that this program waits for an input, if it does for some time: until it is dropped.
 #[derive(Debug)]
-pub(super) struct Notice(#[expect(dead_code, reason = "held, not used")] Option<Sender<()>>);
+pub struct Notice(#[expect(dead_code, reason = "held, not used")] Option<Sender<()>>);
 
 impl Notice {
     /// Watches the reading of this input.
-    pub(super) fn of(path: &Path, tell: Tell) -> Self {
+    pub fn of(path: &Path, tell: Tell) -> Self {
         let Some(what) = strange(path) else { return Self(None) };
         let (sender, receiver) = channel::<()>();
         let shown = path.display().to_string();
@@ -46,7 +46,7 @@ impl Notice {
 
 /// An input that is read once, from its begin to its end.
 #[derive(Debug)]
-pub(super) struct Input {
+pub struct Input {
     file: File,
     notice: Option<Notice>,
 }
@@ -63,7 +63,7 @@ impl Read for Input {
 ///
 /// # Errors
 /// It cannot be opened.
-pub(super) fn stream(path: &Path, tell: Tell) -> io::Result<Input> {
+pub fn stream(path: &Path, tell: Tell) -> io::Result<Input> {
     let notice = Some(Notice::of(path, tell));
     Ok(Input { file: File::open(path)?, notice })
 }
@@ -72,7 +72,7 @@ pub(super) fn stream(path: &Path, tell: Tell) -> io::Result<Input> {
 ///
 /// # Errors
 /// It cannot be read, or is larger.
-pub(super) fn bytes(path: &Path, most: u64, tell: Tell) -> io::Result<Vec<u8>> {
+pub fn bytes(path: &Path, most: u64, tell: Tell) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream(path, tell)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
@@ -85,7 +85,7 @@ pub(super) fn bytes(path: &Path, most: u64, tell: Tell) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// It cannot be read, is larger, or is no UTF-8.
-pub(super) fn text(path: &Path, most: u64, tell: Tell) -> io::Result<String> {
+pub fn text(path: &Path, most: u64, tell: Tell) -> io::Result<String> {
     String::from_utf8(bytes(path, most, tell)?).map_err(io::Error::other)
 }
 
@@ -93,7 +93,7 @@ pub(super) fn text(path: &Path, most: u64, tell: Tell) -> io::Result<String> {
 ///
 /// # Errors
 /// It cannot be opened, or nobody can go back in it.
-pub(super) fn seekable(path: &Path) -> io::Result<File> {
+pub fn seekable(path: &Path) -> io::Result<File> {
     if let Some(what) = strange(path) {
         return Err(io::Error::other(format!(
             "it is {what}, and is read more than once: copy it into a file"
@@ -106,7 +106,7 @@ pub(super) fn seekable(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// It is none.
-pub(super) fn whole(path: &Path) -> Result<(), StoreError> {
+pub fn whole(path: &Path) -> Result<(), StoreError> {
     match strange(path) {
         Some(what) => Err(StoreError::Unusable(format!("{} is {what}: copy it into a file", path.display()))),
         None => Ok(()),
@@ -114,7 +114,7 @@ pub(super) fn whole(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Whether two paths lead to one file; false if one of them does not exist.
-pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
