@@ -15,6 +15,7 @@ mod atrace;
 mod background;
 mod bisect;
 mod broker;
+mod bundle;
 mod chaos;
 mod choice;
 mod compare;
@@ -35,8 +36,10 @@ mod grouping;
 mod help;
 mod help_text;
 mod history;
+mod history_file;
 mod inheritance;
 mod inversion;
+mod job_log;
 mod kernels;
 mod kpi;
 mod latency;
@@ -117,7 +120,7 @@ impl Display for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let status = match error {
-            StoreError::Unwritten(_) => exit::INTERNAL,
+            StoreError::Unwritten(_) | StoreError::Intake(_) => exit::INTERNAL,
             _ => exit::USAGE,
         };
         Self::new(status, error)

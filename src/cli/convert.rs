@@ -3,17 +3,14 @@
 
 mod lava_log;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use record::Run;
 use record::formats::convert::{Target, convert};
-use record::lava::attachment;
-use record::read::MAX_BYTES;
-use store::input;
 use store::input::is_same_file;
 use store::records::read;
 
+use super::job_log::signals;
 use super::output::Sink;
 use super::{CommandResult, Failure, exit, say, tell};
 
@@ -88,7 +85,7 @@ pub(crate) fn run(arguments: &ConvertArgs) -> CommandResult {
     }
     let runs = arguments.file.iter().map(|path| read(path, tell)).collect::<Result<Vec<_>, _>>()?;
     let text = match arguments.attach {
-        true => as_lava_signals(&arguments.file, &runs),
+        true => signals(&arguments.file, &runs, tell).map_err(Failure::from),
         false => convert(&runs, format.into()).map_err(|why| {
             let names: Vec<String> = arguments.file.iter().map(|file| file.display().to_string()).collect();
             Failure::new(exit::USAGE, format_args!("{}: {why}", names.join(", ")))
@@ -101,19 +98,4 @@ pub(crate) fn run(arguments: &ConvertArgs) -> CommandResult {
     }
     Sink::file(output).deliver(&text)?;
     Ok(exit::FINE)
-}
-
-/// Records as signals for LAVA, each with the lines that attach it.
-pub(super) fn as_lava_signals(files: &[PathBuf], runs: &[Run]) -> Result<String, Failure> {
-    let mut text = String::new();
-    for (file, run) in files.iter().zip(runs) {
-        let signals = convert(std::slice::from_ref(run), Target::Lava);
-        text +=
-            &signals.map_err(|why| Failure::new(exit::USAGE, format_args!("{}: {why}", file.display())))?;
-        let content = input::bytes(file, MAX_BYTES, tell)
-            .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
-        let name = file.file_name().unwrap_or(Path::new("record.json").as_os_str());
-        text += &attachment(&name.to_string_lossy(), &content);
-    }
-    Ok(text)
 }

@@ -1,18 +1,15 @@
 //! The command `history`: keeps figures of runs in one file over time and shows their changes.
-//! Not here: what a line is, series and changes (`record::history`).
+//! Not here: what a line is, series and changes (`record::history`), the file (`history_file`).
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use record::compare::Metric;
-use record::history::{Entry, Series, entries, fresh, parse, series};
-use record::read::MAX_BYTES;
+use record::history::{Entry, Series, entries, series};
 use record::render::history::{csv, text};
-use store::input;
 use store::records::group;
 
+use super::history_file::{append, read, usual_file};
 use super::output::Sink;
 use super::records::metrics;
 use super::{CommandResult, Failure, OrExit, exit, note, tell};
@@ -75,12 +72,6 @@ pub(crate) fn run(args: &HistoryArgs) -> CommandResult {
     }
 }
 
-fn usual_file() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
-    Some(state.join("binderperf/history.jsonl"))
-}
-
 fn add(words: &[String], path: &Path) -> CommandResult {
     let mut found = Vec::new();
     for word in words {
@@ -88,61 +79,15 @@ fn add(words: &[String], path: &Path) -> CommandResult {
         found.extend(group.members.iter().flat_map(|member| entries(&member.run)));
     }
     let all = found.len();
-    let added =
-        append(path, found).map_err(|error| Failure::of_file(exit::INTERNAL, "write", path, &error))?;
+    let added = append(path, found)?;
     let known = if added < all { format!(" ({} were there)", all - added) } else { String::new() };
     note(format_args!("{added} numbers added to {}{known}\n", path.display()));
     Ok(exit::FINE)
 }
 
-/// Appends the runs that are missing, with one write; returns their number.
-fn append(path: &Path, found: Vec<Entry>) -> io::Result<usize> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-    // Two processes must not both find a run missing.
-    file.lock()?;
-    file.seek(SeekFrom::Start(0))?;
-    let bytes = whole(&file)?;
-    let (known, _) = parse(&String::from_utf8_lossy(&bytes));
-    let added = fresh(&known, found);
-    // Ends a line that was cut short.
-    let start = if bytes.last().is_some_and(|byte| *byte != b'\n') { "\n" } else { "" };
-    let lines: String = added.iter().map(Entry::line).collect();
-    if !lines.is_empty() {
-        let written = file.write_all(format!("{start}{lines}").as_bytes()).and_then(|()| file.sync_all());
-        // A disk that is full: a part of a run would pass for all of it.
-        written.inspect_err(|_| drop(file.set_len(bytes.len() as u64)))?;
-    }
-    Ok(added.len())
-}
-
-/// Reads the file, up to a limit: a device or a pipe might never end.
-fn whole(file: &File) -> io::Result<Vec<u8>> {
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
-    let mut bytes = Vec::new();
-    if file.take(MAX_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!(
-            "it is larger than {} MiB, so it is no history",
-            MAX_BYTES >> 20
-        )));
-    }
-    Ok(bytes)
-}
-
 impl HistoryArgs {
     fn show(&self, path: &Path) -> CommandResult {
-        let bytes = input::seekable(path).and_then(|file| whole(&file)).map_err(|error| {
-            if error.kind() != io::ErrorKind::NotFound {
-                return Failure::of_file(exit::USAGE, "read", path, &error);
-            }
-            let begins = "`binderperf history --add RECORD` begins one";
-            Failure::new(exit::USAGE, format_args!("there is no history {}: {begins}", path.display()))
-        })?;
-        let (entries, strange) = parse(&String::from_utf8_lossy(&bytes));
+        let (entries, strange) = read(path)?;
         if let Some(first) = strange.first() {
             let more =
                 if strange.len() > 1 { format!(" and {} more", strange.len() - 1) } else { String::new() };

@@ -23,7 +23,9 @@ use record::{DriverKind, Finding, Run};
 use super::driver::{DriverArgs, chosen};
 use super::duration::duration;
 use super::progress::{self, StatusLine};
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of};
+use super::{
+    A_YEAR_S, CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell,
+};
 use fault::Fault;
 use keep::Folder;
 
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &RunArgs) -> CommandResult {
         return soak::run(args, time);
     }
     fault::refuse_of_soak(&args.inject)?;
-    let mut folder = Folder::make(args.out.clone())?;
+    let mut folder = Folder::make(args.out.clone(), tell)?;
     let measured = match &args.vm {
         Some(kernels) => guest::run(args, kernels, &mut folder),
         None => here(args, &mut folder),

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use intake::IntakeError;
+
 /// Why a file could not be used.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -14,6 +16,8 @@ pub enum StoreError {
     Unread(FileError),
     /// An output on which an act failed.
     Unwritten(FileError),
+    /// A file out of another one could not be put into its place.
+    Intake(IntakeError),
 }
 
 /// An act on a file or folder that failed.
@@ -49,6 +53,7 @@ impl fmt::Display for StoreError {
         match self {
             Self::Unusable(why) => f.write_str(why),
             Self::Unread(failed) | Self::Unwritten(failed) => failed.fmt(f),
+            Self::Intake(error) => error.fmt(f),
         }
     }
 }
@@ -70,6 +75,7 @@ impl std::error::Error for StoreError {
         match self {
             Self::Unusable(_) => None,
             Self::Unread(failed) | Self::Unwritten(failed) => Some(&failed.error),
+            Self::Intake(error) => Some(error),
         }
     }
 }

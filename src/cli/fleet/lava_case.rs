@@ -8,9 +8,9 @@ use clap::Args;
 use store::records::{files_of, is_first, read};
 use sys::private_folder::PrivateFolder;
 
-use crate::cli::convert::as_lava_signals;
+use crate::cli::job_log::signals;
 use crate::cli::program::Program;
-use crate::cli::{CommandResult, Failure, OrExit, exit, note, say, tell};
+use crate::cli::{CommandResult, Failure, OrExit, exit, say, tell};
 
 /// Run a command in a LAVA job, and print its results as LAVA's signals and its records as lines of the log
 ///
@@ -66,9 +66,9 @@ fn results(folder: &std::path::Path) -> Result<String, Failure> {
         if is_first(&file) {
             continue;
         }
-        match read(&file, tell).map_err(Failure::from).and_then(|run| as_lava_signals(&[file], &[run])) {
-            Ok(signals) => text += &signals,
-            Err(Failure { message, .. }) => note(format_args!("{}\n", message.unwrap_or_default())),
+        match read(&file, tell).and_then(|run| signals(&[file], &[run], tell)) {
+            Ok(lines) => text += &lines,
+            Err(why) => tell(&why.to_string()),
         }
     }
     Ok(text)

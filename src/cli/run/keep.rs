@@ -9,10 +9,12 @@ use host::klog::{KernelLogError, LogReport};
 use record::Run;
 use record::checkup::Checkup;
 use record::render::report::{Bundle, Entry, RunProblem, RunProblems, html, summary};
+use store::{StoreError, Tell};
+
 use store::lock::FolderLock;
 use store::records::FIRST;
 
-use crate::cli::{Failure, exit, report, tell};
+use crate::cli::bundle;
 
 /// Problems in the kernel's log during the run.
 const COMPLAINTS: &str = "kernel-complaints.txt";
@@ -61,6 +63,7 @@ enum Worth {
 /// A folder, and the same results in memory, so that nothing is lost if the folder cannot be written.
 pub(super) struct Folder {
     path: PathBuf,
+    tell: Tell,
     /// Held while the run lasts.
     _lock: FolderLock,
     /// Whether it was created here, and is removed if it stays empty.
@@ -75,7 +78,10 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Opens the named folder, or one named by the time.
-    pub(super) fn make(named: Option<PathBuf>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// Another command writes there, or there are files of an earlier run, or the folder cannot be written.
+    pub(super) fn make(named: Option<PathBuf>, tell: Tell) -> Result<Self, StoreError> {
         let path = named.unwrap_or_else(unnamed);
         let is_new = !path.exists();
         let lock = FolderLock::take(&path, tell)?;
@@ -84,13 +90,14 @@ impl Folder {
                 "{} holds {name} of an earlier run, and a report tells of one run only: give another folder",
                 path.display()
             );
-            return Err(Failure::new(exit::USAGE, why));
+            return Err(StoreError::Unusable(why));
         }
         // Checked before minutes of measuring, not after.
         sys::draft::Draft::new(&path.join(REPORT))
-            .map_err(|error| Failure::of_file(exit::INTERNAL, "write to", &path, &error))?;
+            .map_err(|error| StoreError::unwritten("write to", &path, error))?;
         Ok(Self {
             path,
+            tell,
             _lock: lock,
             is_new,
             bundle: Bundle::default(),
@@ -134,7 +141,7 @@ impl Folder {
 
     /// Writes the record of a disturbed result.
     fn put_first(&mut self, file: String, run: &Run) {
-        let recordings = report::recordings(run).map(|file| (Worth::FirstRecording, file.to_owned()));
+        let recordings = bundle::recordings(run).map(|file| (Worth::FirstRecording, file.to_owned()));
         self.firsts.extend(recordings);
         self.put(&file, &run.to_json(), Worth::FirstRecord);
         self.firsts.push((Worth::FirstRecord, file));
@@ -153,14 +160,14 @@ impl Folder {
         let Bundle { runs, checkup, troubles, .. } = bundle;
         self.bundle.troubles.extend(troubles);
         for entry in runs {
-            let files: Vec<String> = report::recordings(&entry.run).map(str::to_owned).collect();
+            let files: Vec<String> = bundle::recordings(&entry.run).map(str::to_owned).collect();
             self.add(entry);
             files.iter().for_each(|file| self.copy(from, file, Worth::Recording));
         }
         // That there are some is among the troubles.
-        for (file, run) in report::firsts(from) {
+        for (file, run) in bundle::firsts(from) {
             self.put_first(file, &run);
-            report::recordings(&run).for_each(|file| self.copy(from, file, Worth::FirstRecording));
+            bundle::recordings(&run).for_each(|file| self.copy(from, file, Worth::FirstRecording));
         }
         if let Some(checkup) = checkup {
             self.keep_checkup(checkup);
@@ -242,7 +249,7 @@ impl Folder {
 
     /// Of the files that are there and worth less than this: the largest of those that are worth least.
     fn worth_least(&self, than: Worth) -> Option<(Worth, PathBuf)> {
-        let counting = self.bundle.runs.iter().flat_map(|entry| report::recordings(&entry.run));
+        let counting = self.bundle.runs.iter().flat_map(|entry| bundle::recordings(&entry.run));
         let counting = counting.map(|file| (Worth::Recording, file));
         let firsts = self.firsts.iter().map(|(worth, file)| (*worth, file.as_str()));
         let there = firsts.chain(counting).filter(|(worth, _)| *worth < than).filter_map(|(worth, file)| {
@@ -254,7 +261,7 @@ impl Folder {
 
     /// Draws the slow calls that were recorded and are not drawn yet.
     pub(super) fn explain(&mut self) {
-        report::draw_saved(&mut self.bundle, self.drawn, &self.path);
+        bundle::draw_saved(&mut self.bundle, self.drawn, &self.path, self.tell);
         self.drawn = self.bundle.runs.len();
     }
 
@@ -308,23 +315,21 @@ fn digits_of_now() -> String {
 mod tests {
     use std::process::Command;
 
+    use needs::{Need, need};
     use record::{Class, Miss, Recorder, SavedCall};
     use sys::private_folder::PrivateFolder;
 
     use super::*;
 
-    /// A file system with this room, unmounted at the end; `None`, said so, where this user may not mount one.
+    /// A file system with this room, unmounted at the end.
     struct Small(PrivateFolder);
 
     impl Small {
-        fn new(name: &str, options: &str) -> Option<Self> {
+        fn new(name: &str, options: &str) -> Result<Self, needs::Lack> {
             let place = PrivateFolder::new(name).expect("a folder");
             let mounted = sys::kernel::mount("tmpfs", place.named(), options);
-            if let Err(why) = mounted {
-                crate::cli::note(format_args!("SKIPPED: no small file system: {why}\n"));
-                return None;
-            }
-            Some(Self(place))
+            mounted.map_err(|why| Need::Mount.lacks(why))?;
+            Ok(Self(place))
         }
     }
 
@@ -349,9 +354,9 @@ mod tests {
     fn on_a_full_disk_a_recording_makes_room_for_the_record() {
         let run = with_recording("slow.bptrace");
         let bytes = run.to_json().len();
-        let Some(disk) = Small::new("room", &format!("size={}k", bytes / 1024 + 24)) else { return };
+        let disk = need!(Small::new("room", &format!("size={}k", bytes / 1024 + 24)));
         let out = disk.0.path().join("out");
-        let Ok(mut folder) = Folder::make(Some(out.clone())) else { panic!("no folder") };
+        let mut folder = Folder::make(Some(out.clone()), |_| {}).expect("a folder");
         std::fs::write(out.join("slow.bptrace"), vec![0; 60_000]).expect("it fits");
         folder.keep("latency-binder", run);
         let record = std::fs::read(out.join("latency-binder.json")).expect("it was written");
@@ -380,9 +385,9 @@ mod tests {
         let (first, second) = (with_recording("first.bptrace"), with_recording("second.bptrace"));
         let room = second.to_json().len() / 1024;
         // Of two records and two recordings of 60 KB, one record and one recording fit, and a page.
-        let Some(disk) = Small::new("worth", &format!("size={}k", room + 60 + 36)) else { return };
+        let disk = need!(Small::new("worth", &format!("size={}k", room + 60 + 36)));
         let out = disk.0.path().join("out");
-        let Ok(mut folder) = Folder::make(Some(out.clone())) else { panic!("no folder") };
+        let mut folder = Folder::make(Some(out.clone()), |_| {}).expect("a folder");
         std::fs::write(out.join("first.bptrace"), vec![0; 60_000]).expect("it fits");
         folder.keep_first("latency-binder", &first);
         assert_eq!(names(&out), ["first.bptrace", "latency-binder.first.json"]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use record::soak::{Setup, Soak, Turn, line};
 
-use crate::cli::{Failure, exit};
+use store::StoreError;
 
 /// The file.
 const NAME: &str = "soak.jsonl";
@@ -30,12 +30,12 @@ impl Log {
     ///
     /// # Errors
     /// It cannot be opened, or is no log of a soak.
-    pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(NAME);
-        let failed = |error| Failure::of_file(exit::INTERNAL, "write to", &path, &error);
+        let failed = |error| StoreError::unwritten("write to", &path, error);
         let file = OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(Failure::new(exit::USAGE, format_args!("{} is no regular file", path.display())));
+            return Err(StoreError::Unusable(format!("{} is no regular file", path.display())));
         }
         // The name has to outlive a reboot, too. Not every file system can.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
@@ -63,18 +63,18 @@ impl Log {
     ///
     /// # Errors
     /// The soak has another setup, or writing fails.
-    pub(super) fn begin(&mut self, setup: Setup) -> Result<(), Failure> {
+    pub(super) fn begin(&mut self, setup: Setup) -> Result<(), StoreError> {
         match &self.setup {
             Some(there) if *there == setup => Ok(()),
             Some(there) => {
-                let why = format_args!(
+                let why = format!(
                     "{} is a soak of another setup, and its turns would not compare; give another folder\n  there: {}\n  \
                      here:  {}",
                     self.path.display(),
                     there.setup,
                     setup.setup
                 );
-                Err(Failure::new(exit::USAGE, why))
+                Err(StoreError::Unusable(why))
             }
             None => {
                 self.put(&line(&setup))?;
@@ -88,13 +88,13 @@ impl Log {
     ///
     /// # Errors
     /// Writing fails; the log then ends before this turn.
-    pub(super) fn append(&mut self, turn: Turn) -> Result<(), Failure> {
+    pub(super) fn append(&mut self, turn: Turn) -> Result<(), StoreError> {
         self.put(&line(&turn))?;
         self.last = Some(turn);
         Ok(())
     }
 
-    fn put(&mut self, text: &str) -> Result<(), Failure> {
+    fn put(&mut self, text: &str) -> Result<(), StoreError> {
         let before = self.file.metadata().map(|file| file.len());
         let written = before.and_then(|before| {
             let start = if self.is_cut()? { "\n" } else { "" };
@@ -102,8 +102,7 @@ impl Log {
                 self.file.write_all(format!("{start}{text}").as_bytes()).and_then(|()| self.file.sync_data());
             written.inspect_err(|_| drop(self.file.set_len(before)))
         });
-        written
-            .map_err(|error| Failure::of_file(exit::INTERNAL, "write all of a turn to", &self.path, &error))
+        written.map_err(|error| StoreError::unwritten("write all of a turn to", &self.path, error))
     }
 
     /// Whether a kill cut the last line short.
@@ -115,8 +114,8 @@ impl Log {
         Ok(byte != *b"\n")
     }
 
-    fn text(&self) -> Result<String, Failure> {
-        let failed = |error| Failure::of_file(exit::USAGE, "read", &self.path, &error);
+    fn text(&self) -> Result<String, StoreError> {
+        let failed = |error| StoreError::unread("read", &self.path, error);
         let mut bytes = Vec::new();
         File::open(&self.path)
             .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
@@ -128,8 +127,8 @@ impl Log {
     ///
     /// # Errors
     /// It cannot be read, or is none.
-    pub(super) fn read(&self) -> Result<Soak, Failure> {
-        let refused = |why| Failure::new(exit::USAGE, format_args!("{}: {why}", self.path.display()));
+    pub(super) fn read(&self) -> Result<Soak, StoreError> {
+        let refused = |why| StoreError::Unusable(format!("{}: {why}", self.path.display()));
         Soak::parse(&self.text()?).map_err(refused)
     }
 
