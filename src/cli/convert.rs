@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use record::formats::convert::{Target, convert};
 use store::input::is_same_file;
+use store::job_log::signals;
 use store::records::read;
 
-use super::job_log::signals;
 use super::output::Sink;
 use super::{CommandResult, Failure, exit, say, tell};
 

@@ -1,5 +1,5 @@
 //! The command `history`: keeps figures of runs in one file over time and shows their changes.
-//! Not here: what a line is, series and changes (`record::history`), the file (`history_file`).
+//! Not here: what a line is, series and changes (`record::history`), the file (`store::history`).
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 use record::compare::Metric;
 use record::history::{Entry, Series, entries, series};
 use record::render::history::{csv, text};
+use store::history::{append, read, usual_file};
 use store::records::group;
 
-use super::history_file::{append, read, usual_file};
 use super::output::Sink;
 use super::records::metrics;
 use super::{CommandResult, Failure, OrExit, exit, note, tell};

@@ -1,5 +1,5 @@
 //! The command `report`: renders records as one page, as Markdown, or as the summary of `run`.
-//! Not here: what a report says (`record::render::report`), reading the records (`bundle`).
+//! Not here: what a report says (`record::render::report`), reading the records (`store::bundle`).
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use record::compare::Metric;
 use record::render::across as beside;
 use record::render::report::{html, json, markdown, summary};
 use store::across;
+use store::bundle::read;
 
-use super::bundle::read;
 use super::grouping::Grouping;
 use super::output::Sink;
 use super::records;

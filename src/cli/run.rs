@@ -5,7 +5,6 @@
 
 mod fault;
 mod guest;
-mod keep;
 mod soak;
 
 use std::path::PathBuf;
@@ -19,6 +18,7 @@ use record::checkup::Checkup;
 use record::render::report::{RunProblem, verdicts};
 use record::verdict::Grade;
 use record::{DriverKind, Finding, Run};
+use store::run::Folder;
 
 use super::driver::{DriverArgs, chosen};
 use super::duration::duration;
@@ -27,7 +27,6 @@ use super::{
     A_YEAR_S, CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell,
 };
 use fault::Fault;
-use keep::Folder;
 
 /// Run all tests: binder and hwbinder, throughput and latency, slow calls with their causes; with a report
 ///

@@ -1,9 +1,10 @@
 //! `convert --from lava-log`: the records of a LAVA job as files, and its verdict as an exit status.
-//! Not here: reading the log (`record::lava`), its records as files (`job_log`).
+//! Not here: reading the log (`record::lava`), its records as files (`store::job_log`).
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::job_log::{beside, read, write};
+use store::job_log::{beside, read, write};
+
 use crate::cli::{CommandResult, Failure, exit, say, tell};
 
 /// Writes the records and says what failed. LAVA's own programs end with 0 when test cases fail, this one with 1.

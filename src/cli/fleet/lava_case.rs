@@ -5,10 +5,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use clap::Args;
+use store::job_log::signals;
 use store::records::{files_of, is_first, read};
 use sys::private_folder::PrivateFolder;
 
-use crate::cli::job_log::signals;
 use crate::cli::program::Program;
 use crate::cli::{CommandResult, Failure, OrExit, exit, say, tell};
 

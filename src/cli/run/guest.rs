@@ -7,14 +7,14 @@ use std::time::Duration;
 use bench::suite::Depth;
 use intake::{Name, Place};
 use record::render::report::RunProblem;
+use store::run::Folder;
 use sys::private_folder::PrivateFolder;
 use vm::guest::WORKSHOP;
 use vm::{Added, Options, Sinks, TimeLimit, kernel::Choice};
 
 use super::RunArgs;
-use super::keep::Folder;
 use crate::cli::progress::{Listener, StatusLine};
-use crate::cli::{Failure, OrExit, bundle, complain, exit, note, tell};
+use crate::cli::{Failure, OrExit, complain, exit, note, tell};
 
 /// Boots a guest, runs the command there, and takes over its results.
 pub(super) fn run(args: &RunArgs, kernels: &[String], folder: &mut Folder) -> Result<(), Failure> {
@@ -153,7 +153,7 @@ fn boot(
 
 /// Takes over the guest's results.
 fn take_over(own: &Path, folder: &mut Folder, back: Back) -> Result<(), Failure> {
-    let bundle = match bundle::read(&[own.to_owned()], tell) {
+    let bundle = match store::bundle::read(&[own.to_owned()], tell) {
         Ok(bundle) => bundle,
         Err(why) => {
             note(back.said);

@@ -1,8 +1,6 @@
 //! `run --soak`: turns of tests, each stored at once, until the time is over; then a table and a page with the verdicts.
 //! Not here: a turn (`bench::soak`), the verdicts (`record::soak`), the table and the page (`record::render::soak`).
 
-mod log;
-
 use std::time::{Duration, Instant};
 
 use bench::soak::{Soak, SoakOptions, TurnEnd};
@@ -10,14 +8,14 @@ use record::render::soak as render;
 use record::soak::Turn;
 use record::soak::judge::{Drift, judge};
 use store::lock::FolderLock;
+use store::run::unnamed;
+use store::soak::Log;
 
 use super::RunArgs;
 use super::fault::{of_soak, of_tests};
-use super::keep::unnamed;
 use crate::cli::driver::chosen;
 use crate::cli::progress::{self, StatusLine};
 use crate::cli::{CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell};
-use log::Log;
 
 /// The load without `--load`.
 const USUAL_LOAD: &str = "cpu:1:batch";

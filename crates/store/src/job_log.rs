@@ -12,16 +12,16 @@ use record::Run;
 use record::formats::convert::{Target, convert};
 use record::lava::{JobLog, attachment};
 use record::read::MAX_BYTES;
-use store::{StoreError, Tell};
 use sys::folder::Folder;
 
-use store::input;
+use crate::input;
+use crate::{StoreError, Tell};
 
 /// Reads the log of a job.
 ///
 /// # Errors
 /// It cannot be read, or is no log of a job.
-pub(crate) fn read(file: &Path, tell: Tell) -> Result<JobLog, StoreError> {
+pub fn read(file: &Path, tell: Tell) -> Result<JobLog, StoreError> {
     let open = input::stream(file, tell).map_err(|error| StoreError::unread("open", file, error))?;
     JobLog::read(open).map_err(|error| StoreError::Unusable(format!("{}: {error}", file.display())))
 }
@@ -30,7 +30,7 @@ pub(crate) fn read(file: &Path, tell: Tell) -> Result<JobLog, StoreError> {
 ///
 /// # Errors
 /// A record has no such form, or its file cannot be read again.
-pub(super) fn signals(files: &[PathBuf], runs: &[Run], tell: Tell) -> Result<String, StoreError> {
+pub fn signals(files: &[PathBuf], runs: &[Run], tell: Tell) -> Result<String, StoreError> {
     let mut text = String::new();
     for (file, run) in files.iter().zip(runs) {
         let signals = convert(std::slice::from_ref(run), Target::Lava);
@@ -44,7 +44,7 @@ pub(super) fn signals(files: &[PathBuf], runs: &[Run], tell: Tell) -> Result<Str
 }
 
 /// The folder of a log's records: the log's name without its end.
-pub(crate) fn beside(log: &Path) -> PathBuf {
+pub fn beside(log: &Path) -> PathBuf {
     let name = log.file_name().unwrap_or_default().to_string_lossy();
     log.with_file_name(match name.rsplit_once('.') {
         Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn beside(log: &Path) -> PathBuf {
 ///
 /// # Errors
 /// An attached file is no record or has a name that cannot be taken, or the folder cannot be written.
-pub(crate) fn write(log: &JobLog, folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub fn write(log: &JobLog, folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut arrivals = Arrivals::new(Limits::USUAL);
     for attached in &log.attached {
         let name = &attached.name;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use record::soak::{Setup, Soak, Turn, line};
 
-use store::StoreError;
+use crate::StoreError;
 
 /// The file.
 const NAME: &str = "soak.jsonl";
@@ -15,7 +15,7 @@ const NAME: &str = "soak.jsonl";
 const MAX_BYTES: u64 = 1 << 30;
 
 /// An open log.
-pub(super) struct Log {
+pub struct Log {
     path: PathBuf,
     /// Whether this command made it.
     is_new: bool,
@@ -30,7 +30,7 @@ impl Log {
     ///
     /// # Errors
     /// It cannot be opened, or is no log of a soak.
-    pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(NAME);
         let failed = |error| StoreError::unwritten("write to", &path, error);
         let file = OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(failed)?;
@@ -50,12 +50,12 @@ impl Log {
     }
 
     /// Its path.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The last turn.
-    pub(super) fn last(&self) -> Option<&Turn> {
+    pub fn last(&self) -> Option<&Turn> {
         self.last.as_ref()
     }
 
@@ -63,7 +63,7 @@ impl Log {
     ///
     /// # Errors
     /// The soak has another setup, or writing fails.
-    pub(super) fn begin(&mut self, setup: Setup) -> Result<(), StoreError> {
+    pub fn begin(&mut self, setup: Setup) -> Result<(), StoreError> {
         match &self.setup {
             Some(there) if *there == setup => Ok(()),
             Some(there) => {
@@ -88,7 +88,7 @@ impl Log {
     ///
     /// # Errors
     /// Writing fails; the log then ends before this turn.
-    pub(super) fn append(&mut self, turn: Turn) -> Result<(), StoreError> {
+    pub fn append(&mut self, turn: Turn) -> Result<(), StoreError> {
         self.put(&line(&turn))?;
         self.last = Some(turn);
         Ok(())
@@ -127,13 +127,13 @@ impl Log {
     ///
     /// # Errors
     /// It cannot be read, or is none.
-    pub(super) fn read(&self) -> Result<Soak, StoreError> {
+    pub fn read(&self) -> Result<Soak, StoreError> {
         let refused = |why| StoreError::Unusable(format!("{}: {why}", self.path.display()));
         Soak::parse(&self.text()?).map_err(refused)
     }
 
     /// Removes a log without a turn that this command made.
-    pub(super) fn remove_if_empty(&self) {
+    pub fn remove_if_empty(&self) {
         if self.is_new && self.last.is_none() {
             let _ = std::fs::remove_file(&self.path);
         }

@@ -9,12 +9,11 @@ use host::klog::{KernelLogError, LogReport};
 use record::Run;
 use record::checkup::Checkup;
 use record::render::report::{Bundle, Entry, RunProblem, RunProblems, html, summary};
-use store::{StoreError, Tell};
 
-use store::lock::FolderLock;
-use store::records::FIRST;
-
-use crate::cli::bundle;
+use crate::bundle;
+use crate::lock::FolderLock;
+use crate::records::FIRST;
+use crate::{StoreError, Tell};
 
 /// Problems in the kernel's log during the run.
 const COMPLAINTS: &str = "kernel-complaints.txt";
@@ -61,14 +60,15 @@ enum Worth {
 }
 
 /// A folder, and the same results in memory, so that nothing is lost if the folder cannot be written.
-pub(super) struct Folder {
+pub struct Folder {
     path: PathBuf,
     tell: Tell,
     /// Held while the run lasts.
     _lock: FolderLock,
     /// Whether it was created here, and is removed if it stays empty.
     is_new: bool,
-    pub(super) bundle: Bundle,
+    /// The results, as the report has them.
+    pub bundle: Bundle,
     /// How many runs of the bundle had their slow calls drawn.
     drawn: usize,
     /// Records and recordings of disturbed first results.
@@ -81,7 +81,7 @@ impl Folder {
     ///
     /// # Errors
     /// Another command writes there, or there are files of an earlier run, or the folder cannot be written.
-    pub(super) fn make(named: Option<PathBuf>, tell: Tell) -> Result<Self, StoreError> {
+    pub fn make(named: Option<PathBuf>, tell: Tell) -> Result<Self, StoreError> {
         let path = named.unwrap_or_else(unnamed);
         let is_new = !path.exists();
         let lock = FolderLock::take(&path, tell)?;
@@ -107,12 +107,13 @@ impl Folder {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Its path.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Stores a result in the folder and for the report.
-    pub(super) fn keep(&mut self, name: &str, run: Run) {
+    pub fn keep(&mut self, name: &str, run: Run) {
         if let Some(why) = run.latency().and_then(|test| test.recorder.as_ref()?.trouble.as_ref()) {
             self.troubles.push(format!("a slow call of {name} was not saved: {why}"));
         }
@@ -120,7 +121,7 @@ impl Folder {
     }
 
     /// Stores the disturbed result of a part that was repeated, beside the report.
-    pub(super) fn keep_first(&mut self, name: &str, run: &Run) {
+    pub fn keep_first(&mut self, name: &str, run: &Run) {
         let file = format!("{name}{FIRST}");
         let why = spoiled(run).map_or_else(|| "it was disturbed".to_owned(), |finding| finding.text.clone());
         let reason = format!("{why}; that result is in {file}, and the second one counts");
@@ -156,7 +157,7 @@ impl Folder {
     }
 
     /// Takes over the files that a copy of this program left in another folder.
-    pub(super) fn take_over(&mut self, bundle: Bundle, from: &Path) {
+    pub fn take_over(&mut self, bundle: Bundle, from: &Path) {
         let Bundle { runs, checkup, troubles, .. } = bundle;
         self.bundle.troubles.extend(troubles);
         for entry in runs {
@@ -185,13 +186,13 @@ impl Folder {
     }
 
     /// Stores the doctor's findings.
-    pub(super) fn keep_checkup(&mut self, checkup: Checkup) {
+    pub fn keep_checkup(&mut self, checkup: Checkup) {
         self.put(CHECKUP, &checkup.to_json(), Worth::Report);
         self.bundle.checkup = Some(checkup);
     }
 
     /// Stores problems from the kernel's log.
-    pub(super) fn keep_complaints(&mut self, account: Result<LogReport, KernelLogError>) {
+    pub fn keep_complaints(&mut self, account: Result<LogReport, KernelLogError>) {
         match account {
             Ok(account) if account.is_clean() => {}
             Ok(account) => {
@@ -260,13 +261,13 @@ impl Folder {
     }
 
     /// Draws the slow calls that were recorded and are not drawn yet.
-    pub(super) fn explain(&mut self) {
+    pub fn explain(&mut self) {
         bundle::draw_saved(&mut self.bundle, self.drawn, &self.path, self.tell);
         self.drawn = self.bundle.runs.len();
     }
 
     /// Writes the report and the files to render it again; returns its path.
-    pub(super) fn report(&mut self) -> Option<PathBuf> {
+    pub fn report(&mut self) -> Option<PathBuf> {
         if !self.bundle.troubles.is_empty() {
             self.put(TROUBLES, &RunProblems::to_json(&self.bundle.troubles), Worth::Report);
         }
@@ -280,18 +281,18 @@ impl Folder {
     }
 
     /// The summary for the terminal.
-    pub(super) fn summary(&self, report: Option<&Path>) -> String {
+    pub fn summary(&self, report: Option<&Path>) -> String {
         let place = report.map(|report| report.display().to_string()).unwrap_or_default();
         summary(&self.bundle, &place)
     }
 
     /// The errors in writing.
-    pub(super) fn troubles(&self) -> &[String] {
+    pub fn troubles(&self) -> &[String] {
         &self.troubles
     }
 
     /// Removes the folder if it is empty because nothing was measured.
-    pub(super) fn remove_if_empty(&self) {
+    pub fn remove_if_empty(&self) {
         if self.is_new {
             // Fails on purpose if the folder has contents.
             let _ = std::fs::remove_dir(&self.path);
@@ -300,7 +301,7 @@ impl Folder {
 }
 
 /// A folder named by the time.
-pub(super) fn unnamed() -> PathBuf {
+pub fn unnamed() -> PathBuf {
     PathBuf::from(format!("binderperf-run-{}", digits_of_now()))
 }
 

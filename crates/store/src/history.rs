@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use record::history::{Entry, fresh, parse};
 use record::read::MAX_BYTES;
-use store::StoreError;
 
-use store::input;
+use crate::StoreError;
+use crate::input;
 
 /// The user's own file; none where neither `XDG_STATE_HOME` nor `HOME` is set.
 #[must_use]
-pub(super) fn usual_file() -> Option<PathBuf> {
+pub fn usual_file() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
     Some(state.join("binderperf/history.jsonl"))
@@ -23,7 +23,7 @@ pub(super) fn usual_file() -> Option<PathBuf> {
 ///
 /// # Errors
 /// There is no such file, or it cannot be read.
-pub(super) fn read(path: &Path) -> Result<(Vec<Entry>, Vec<usize>), StoreError> {
+pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<usize>), StoreError> {
     let bytes = input::seekable(path).and_then(|file| whole(&file)).map_err(|error| {
         if error.kind() != io::ErrorKind::NotFound {
             return StoreError::unread("read", path, error);
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path) -> Result<(Vec<Entry>, Vec<usize>), StoreError> 
 ///
 /// # Errors
 /// The file cannot be made or written; then it is as before.
-pub(super) fn append(path: &Path, found: Vec<Entry>) -> Result<usize, StoreError> {
+pub fn append(path: &Path, found: Vec<Entry>) -> Result<usize, StoreError> {
     appended(path, found).map_err(|error| StoreError::unwritten("write", path, error))
 }
 

@@ -10,13 +10,13 @@ use record::checkup::Checkup;
 use record::render::picture_title;
 use record::render::report::{Bundle, Entry, Fragment, RunProblem, RunProblems};
 use record::{ReadError, Run, SavedCall};
-use store::{StoreError, Tell};
 use trace::picture::{Embedded, fragment};
 use trace::verdict::{AnalysisOptions, Filter};
 
-use store::input;
-use store::records::{files_of, is_first, runs};
-use store::traces::{answer, scenes, scratch};
+use crate::input;
+use crate::records::{files_of, is_first, runs};
+use crate::traces::{answer, scenes, scratch};
+use crate::{StoreError, Tell};
 
 /// The number of slowest calls of a recording that get a picture.
 const TOLD: usize = 5;
@@ -24,7 +24,7 @@ const TOLD: usize = 5;
 ///
 /// # Errors
 /// A path cannot be read, or none has a record or a checkup.
-pub(super) fn read(paths: &[PathBuf], tell: Tell) -> Result<Bundle, StoreError> {
+pub fn read(paths: &[PathBuf], tell: Tell) -> Result<Bundle, StoreError> {
     let mut bundle = Bundle::default();
     for path in paths {
         let about = fs::metadata(path).map_err(|error| StoreError::unread("read", path, error))?;
@@ -58,13 +58,13 @@ pub(super) fn read(paths: &[PathBuf], tell: Tell) -> Result<Bundle, StoreError> 
 }
 
 /// The results of a folder that were disturbed and measured again, with their file names.
-pub(super) fn firsts(folder: &Path) -> Vec<(String, Run)> {
+pub fn firsts(folder: &Path) -> Vec<(String, Run)> {
     let files = files_of(folder, "json").unwrap_or_default().into_iter().filter(|file| is_first(file));
     files.filter_map(|file| Some((name_of(&file), Run::from_json(&fs::read(&file).ok()?).ok()?))).collect()
 }
 
 /// The recordings that a record names, each once; names only, never paths.
-pub(super) fn recordings(run: &Run) -> impl Iterator<Item = &str> {
+pub fn recordings(run: &Run) -> impl Iterator<Item = &str> {
     let recorders = run.latency().into_iter().flat_map(|test| &test.recorder);
     let files: BTreeSet<&str> = recorders.flat_map(record::Recorder::files).collect();
     // A record may come from another machine.
@@ -75,7 +75,7 @@ pub(super) fn recordings(run: &Run) -> impl Iterator<Item = &str> {
 
 /// Draws the calls that the runs from number `first` on name, whose recordings are in this folder, and explains those that
 /// were not answered.
-pub(super) fn draw_saved(bundle: &mut Bundle, first: usize, folder: &Path, tell: Tell) {
+pub fn draw_saved(bundle: &mut Bundle, first: usize, folder: &Path, tell: Tell) {
     let mut drawn = Bundle::default();
     for entry in &bundle.runs[first..] {
         let Some(test) = entry.run.latency() else { continue };
