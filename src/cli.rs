@@ -67,7 +67,7 @@ mod top;
 mod trace;
 pub(crate) mod tree;
 mod vm;
-mod watch;
+mod watcher;
 mod workload;
 
 /// The largest time limit in seconds: longer than any run, and sums never overflow.
