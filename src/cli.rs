@@ -7,6 +7,8 @@ use std::path::Path;
 use bench::run::RunError;
 use store::StoreError;
 
+use here::NoState;
+
 use terminal::note;
 
 mod ab;
@@ -25,6 +27,7 @@ mod convert;
 mod doctor;
 mod driver;
 mod duration;
+mod evidence;
 mod exact;
 mod experiment;
 mod explain;
@@ -34,6 +37,7 @@ mod gate;
 mod grouping;
 mod help;
 mod help_text;
+mod here;
 mod history;
 mod inheritance;
 mod inversion;
@@ -67,6 +71,7 @@ mod top;
 mod trace;
 pub(crate) mod tree;
 mod vm;
+mod watch;
 mod watcher;
 mod workload;
 
@@ -122,6 +127,18 @@ impl From<StoreError> for Failure {
         };
         Self::new(status, error)
     }
+}
+
+impl From<NoState> for Failure {
+    fn from(why: NoState) -> Self {
+        Self::new(exit::UNABLE, in_lines(&why))
+    }
+}
+
+/// Why there is no driver to look at, a line of this program for each.
+fn in_lines(NoState(troubles): &NoState) -> String {
+    let all: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+    all.join("\nbinderperf: ")
 }
 
 impl From<RunError> for Failure {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use backend::state::{self, StateError, StateFile};
+use backend::state::{StateFile, StateSource};
 use bench::plan::Driver;
 use clap::Args;
 use conformance::Device;
@@ -48,27 +48,24 @@ pub(super) struct Whose {
 }
 
 impl Whose {
-    /// Reads one of the driver's files; the errors say why not, of each driver that was tried.
-    pub(super) fn read(&self, which: StateFile) -> Result<Result<String, Vec<StateError>>, Failure> {
-        let embedded = || state::of_embedded(self.context_dir.as_deref(), which);
-        let kernel = || state::of_device(&self.device, which);
-        let alone = |trouble| vec![trouble];
+    /// The driver whose files are read.
+    pub(super) fn source(&self) -> Result<StateSource, Failure> {
         Ok(match asked_for(self.driver).or_exit(exit::USAGE)? {
             Driver::Kernel if self.context_dir.is_some() => {
                 let why = "--context-dir is a setting of the embedded driver, and --driver is kernel";
                 return Err(Failure::new(exit::USAGE, why));
             }
-            Driver::Embedded => embedded().map_err(alone),
-            Driver::Kernel => kernel().map_err(alone),
-            Driver::Auto if self.context_dir.is_some() => embedded().map_err(alone),
-            Driver::Auto => kernel().or_else(|none| embedded().map_err(|other| vec![none, other])),
+            Driver::Embedded => StateSource::Embedded(self.context_dir.clone()),
+            Driver::Kernel => StateSource::Kernel(self.device.clone()),
+            Driver::Auto if self.context_dir.is_some() => StateSource::Embedded(self.context_dir.clone()),
+            Driver::Auto => StateSource::Either(self.device.clone()),
         })
     }
 }
 
 /// Shows the state.
 pub(crate) fn run(args: &StateArgs) -> CommandResult {
-    match args.whose.read(args.which)? {
+    match args.whose.source()?.read(args.which) {
         Ok(text) => say(&text),
         Err(troubles) => {
             troubles.iter().for_each(complain);

@@ -12,17 +12,16 @@ use std::time::Duration;
 
 use backend::state::StateFile;
 use clap::{Args, ValueEnum};
-use explain::Explainer;
-use live::session::{Look, Looked, Session, Snapshot};
+use live::session::{Session, Snapshot};
 use live::stream::Settings;
 use live::top::By;
 use live::top::column::Column;
-use live::top::tasks::Tasks;
 
-use super::explain::Here;
+use super::here::look;
 use super::output::Sink;
 use super::state::Whose;
 use super::{CommandResult, Failure, OrExit, exit, note, terminal};
+use screen::PAUSE;
 use view::View;
 
 /// Show what Binder does right now: calls, latencies and backlogs of processes, threads, methods and pairs
@@ -116,8 +115,6 @@ fn percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "a share of one CPU is 0.01 to 100 percent".to_owned())
 }
 
-/// Pause between two readings of events.
-const PAUSE: Duration = Duration::from_millis(100);
 /// Bytes of the newest events that can be written.
 const KEPT: usize = 16 << 20;
 
@@ -126,10 +123,11 @@ pub(crate) fn run(args: &TopArgs) -> CommandResult {
     sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
     sys::stop_signal::catch_hangup().or_exit(exit::INTERNAL)?;
     // Words that no driver can have end it now, and not as a note.
-    let state = args.whose.read(StateFile::State)?;
+    let source = args.whose.source()?;
+    let state = source.read(StateFile::State);
     let settings = Settings { keep_bytes: KEPT, ..Settings::of_calls() };
     let interval = Duration::from_secs_f64(args.interval);
-    let mut session = Session::begin(&settings, interval, args.max_overhead / 100.0, look(&args.whose));
+    let mut session = Session::begin(&settings, interval, args.max_overhead / 100.0, look(&source));
     if let (Some(untraced), Err(troubles)) = (session.untraced(), &state) {
         let mut all: Vec<String> = troubles.iter().map(ToString::to_string).collect();
         all.push(untraced.to_owned());
@@ -138,7 +136,7 @@ pub(crate) fn run(args: &TopArgs) -> CommandResult {
     let view = View::new(args.by.into(), args.sort, &args.filter);
     let has_keys = terminal::is_terminal() && std::io::stdin().is_terminal();
     let shown = match has_keys && !args.batch && args.format == Form::Text {
-        true => screen::run(&mut session, view, args.count),
+        true => screen::run(&mut session, view, args.count).or_exit(exit::UNABLE).map(|()| exit::FINE),
         false => batch(args, &mut session, &view),
     };
     let saved = args.save.as_ref().map(|path| session.save(path).map(|_| path));
@@ -149,27 +147,6 @@ pub(crate) fn run(args: &TopArgs) -> CommandResult {
         note(format_args!("{}\n", view::opened_by(path)));
     }
     Ok(status)
-}
-
-/// Reads the driver's state, with the findings of it.
-fn look(whose: &Whose) -> Look<'_> {
-    let mut tasks = Tasks::default();
-    Box::new(move || {
-        let mut explainer = Explainer::new();
-        let here = Here::read(whose, &[StateFile::State, StateFile::Stats])
-            .map_err(|failure| failure.to_string().replace("\nbinderperf: ", "; "))?;
-        let has_state = here.files.iter().any(|(name, _)| *name == StateFile::State.file_name());
-        if !has_state {
-            return Err(here.notes.join("; "));
-        }
-        here.add_to(&mut explainer, "");
-        for load in explainer.loads() {
-            explainer.name_process(load.pid, tasks.name(load.pid));
-        }
-        tasks.age();
-        let findings = explainer.explain(None).findings;
-        Ok(Looked { loads: explainer.loads(), findings, notes: here.notes })
-    })
 }
 
 fn stopped() -> bool {

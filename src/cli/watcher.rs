@@ -1,80 +1,114 @@
-//! The command `watch`: stays, and keeps what led to each thing that went wrong.
-//! Not here: conditions, catches and actions (crate `live`), what is wrong (crate `explain`).
+//! A watch: stays, and keeps what led to each thing that went wrong.
+//! Not here: conditions, catches and actions (`when`, `catches`, `action`), what is wrong (crate `explain`).
 
 mod catch;
 
 use std::collections::{HashSet, VecDeque};
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use backend::state::StateFile;
-use clap::Args;
+use backend::state::{StateFile, StateSource};
 use driver::Root;
-use explain::{Explainer, Finding};
+use explain::{Explainer, Finding, Grade};
+use ftrace::tracefs::TraceError;
 use host::klog;
+use trace::event::Names;
+use trace::model::{Outcome, Transaction};
+
+use super::evidence::{lines, name_processes};
+use super::here::{Here, NoState, log_text};
+use catch::Contents;
 use live::action::{self, Action};
 use live::catches::Catches;
 use live::known::{Known, Trigger};
 use live::look::{Ended, Look, named};
-use live::reports::Reports;
+use live::reports::{LOST, Reports};
 use live::stream::{Settings, Stream};
 use live::when::Condition;
-use store::lock::FolderLock;
-use trace::event::Names;
-use trace::model::{Outcome, Transaction};
 
-use super::duration::duration;
-use super::explain::{FailOn, Here, LOST_REPORTS, lines, log_text, name_processes};
-use super::progress::StatusLine;
-use super::state::Whose;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say, tell};
-use catch::Contents;
+/// What is caught, and what is done then.
+#[derive(Clone, Debug)]
+pub(super) struct WatchOptions {
+    /// Conditions on figures.
+    pub(super) when: Vec<Condition>,
+    /// Time in us from which a call is late.
+    pub(super) deadline_us: Option<u64>,
+    /// Time in seconds from which a call is without an answer.
+    pub(super) unanswered_s: Option<u64>,
+    /// Lowest grade of a finding that is caught.
+    pub(super) finding: Option<Grade>,
+    /// Actions after a catch.
+    pub(super) then: Vec<Action>,
+    /// Most catches of an hour.
+    pub(super) most: u32,
+    /// Folder of the catches.
+    pub(super) out: PathBuf,
+    /// Bytes of all catches.
+    pub(super) keep_bytes: u64,
+    /// Its length; else it ends with a signal.
+    pub(super) lasting: Option<Duration>,
+    /// The driver that is looked at.
+    pub(super) source: StateSource,
+}
 
-/// Watch for days, and keep what led to each thing that goes wrong: the black box
-///
-/// Keeps the newest events in memory and looks at the driver's files every second. When something is wrong, it writes one folder: the
-/// events, the driver's files before and after, the kernel's log, and what `explain` says of all that. A condition is caught when it
-/// begins to hold, and again once it has not held.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct WatchArgs {
-    /// Catch when this holds, as in p99>5ms: a figure (p50, p99, longest, oldest, calls, failed, reports, dead, buffers, backlog, threads), one of > >= < <=, and a limit (5ms, 80%, 100; `pool` for threads); may be repeated
-    #[arg(help_heading = "What to catch", long, value_name = "EXPR", value_parser = str::parse::<Condition>)]
-    when: Vec<Condition>,
+/// Who gets to know what happens.
+pub(super) trait Observer {
+    /// Takes a remark, without the end of its line.
+    fn remark(&mut self, remark: &str);
 
-    /// Catch a call that takes longer than this many us
-    #[arg(help_heading = "What to catch", long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    deadline_us: Option<u64>,
+    /// Takes why there is no driver to look at; the watch waits for one.
+    fn waits(&mut self, why: &NoState);
 
-    /// Catch a call without an answer for this many seconds
-    #[arg(help_heading = "What to catch", long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
-    unanswered: Option<u64>,
+    /// Takes the state of the watch, in place of the last one; an empty one only clears.
+    fn status(&mut self, text: &str);
 
-    /// Catch a new finding of `explain` from this grade on
-    #[arg(help_heading = "What to catch", long, value_enum, value_name = "GRADE", default_value_t = FailOn::Bad)]
-    finding: FailOn,
+    /// Takes the place of a catch.
+    ///
+    /// # Errors
+    /// It could not be passed on, which ends the watch.
+    fn caught(&mut self, what: &str, folder: &Path) -> Result<(), String>;
+}
 
-    /// Action after a catch, in the given order: trace (turn tracing off in the buffer that all share), snapshot (the machine's files, as of doctor --save; always first, as a part of the catch), signal PID or PID:SIG, exec CMD (with BINDERPERF_CATCH and BINDERPERF_TRIGGER), stop or continue; may be repeated
-    #[arg(help_heading = "Then", long, value_name = "ACTION", value_parser = str::parse::<Action>)]
-    then: Vec<Action>,
+/// Numbers of catches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    /// Catches that were kept.
+    pub(super) caught: u64,
+    /// Catches that could not be kept.
+    pub(super) unsaved: u64,
+}
 
-    /// Most catches of an hour, and half of them of one kind; further ones are counted
-    #[arg(help_heading = "Then", long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    most: u32,
+/// Why a watch could not begin or go on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(super) enum WatchError {
+    /// There is no such process to get a signal.
+    NoTarget(String),
+    /// This machine does not show what is to be caught.
+    Unable(String),
+    /// The events cannot be read any more.
+    Trace(TraceError),
+    /// A catch could not be passed on.
+    Unsaid(String),
+}
 
-    /// Folder for the catches
-    #[arg(help_heading = "Where", long, value_name = "DIR", default_value = "binderperf-watch", value_hint = clap::ValueHint::DirPath)]
-    out: PathBuf,
+impl fmt::Display for WatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTarget(why) | Self::Unable(why) | Self::Unsaid(why) => f.write_str(why),
+            Self::Trace(error) => error.fmt(f),
+        }
+    }
+}
 
-    /// Delete the oldest catches when all have more than this many MB; the newest stays
-    #[arg(help_heading = "Where", long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
-    keep_mb: u64,
-
-    /// End after this time, such as 90s, 30m or 8h [default: at Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
-    lasting: Option<Duration>,
-
-    #[command(flatten, next_help_heading = "Which driver")]
-    whose: Whose,
+impl std::error::Error for WatchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Trace(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// Pause between two readings of the trace, and between two looks.
@@ -94,16 +128,16 @@ const OF_LOOK: [StateFile; 2] = [StateFile::State, StateFile::Stats];
 const OF_CATCH: [StateFile; 4] =
     [StateFile::State, StateFile::Stats, StateFile::TransactionLog, StateFile::FailedTransactionLog];
 
-/// Watches.
-pub(crate) fn run(args: &WatchArgs) -> CommandResult {
-    let _lock = FolderLock::take(&args.out, tell)?;
-    sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
-    sys::stop_signal::catch_hangup().or_exit(exit::INTERNAL)?;
-    let mut watcher = Watcher::new(args)?;
+/// Watches until a signal, the end of its time, or an action.
+///
+/// # Errors
+/// [`WatchError`].
+pub(super) fn watch(options: WatchOptions, observer: &mut dyn Observer) -> Result<Sum, WatchError> {
+    let mut watcher = Watcher::new(options, observer)?;
     let ended = watcher.last();
-    watcher.line.show("");
-    watcher.say_sum(ended?);
-    Ok(if watcher.caught > 0 || watcher.unsaved > 0 { exit::FAILED } else { exit::FINE })
+    watcher.observer.status("");
+    watcher.say_sum(&ended?);
+    Ok(watcher.sum)
 }
 
 /// Word and key of a late call.
@@ -113,9 +147,9 @@ fn trigger(key: &str, word: &str, said: String, by_files: bool) -> Trigger {
     Trigger { key: key.to_owned(), word: word.to_owned(), said, by_files }
 }
 
-struct Watcher<'a> {
-    args: &'a WatchArgs,
-    then: Vec<Action>,
+struct Watcher<'o> {
+    options: WatchOptions,
+    observer: &'o mut dyn Observer,
     catches: Catches,
     stream: Option<Stream>,
     log: Option<klog::Watch>,
@@ -136,9 +170,7 @@ struct Watcher<'a> {
     /// Why there was no driver to look at, in the last look.
     absent: Option<String>,
     rest: Duration,
-    caught: u64,
-    unsaved: u64,
-    line: StatusLine,
+    sum: Sum,
 }
 
 /// News since the last look.
@@ -172,46 +204,42 @@ impl Heard {
     }
 }
 
-impl<'a> Watcher<'a> {
-    fn new(args: &'a WatchArgs) -> Result<Self, Failure> {
-        let mut then = args.then.clone();
-        for action in &mut then {
+impl<'o> Watcher<'o> {
+    fn new(mut options: WatchOptions, observer: &'o mut dyn Observer) -> Result<Self, WatchError> {
+        for action in &mut options.then {
             if let Action::Signal(to) = action {
-                to.find().or_exit(exit::USAGE)?;
+                to.find().map_err(WatchError::NoTarget)?;
             }
         }
         let stream = match Stream::start(&Settings { keep_bytes: RING_BYTES, ..Settings::with_causes() }) {
             Ok(stream) => {
-                stream.recorder().notes().iter().for_each(|text| note(format_args!("note: {text}\n")));
+                stream.recorder().notes().iter().for_each(|text| observer.remark(&format!("note: {text}")));
                 Some(stream)
             }
             Err(why) => {
                 let wanted =
-                    args.when.iter().find(|condition| condition.needs_trace()).map(ToString::to_string);
-                if let Some(wanted) = wanted.or(args.deadline_us.map(|_| "--deadline-us".to_owned())) {
-                    return Err(Failure::new(
-                        exit::UNABLE,
-                        format_args!("{wanted} needs the kernel's tracing: {why}"),
-                    ));
+                    options.when.iter().find(|condition| condition.needs_trace()).map(ToString::to_string);
+                if let Some(wanted) = wanted.or(options.deadline_us.map(|_| "--deadline-us".to_owned())) {
+                    return Err(WatchError::Unable(format!("{wanted} needs the kernel's tracing: {why}")));
                 }
-                note(format_args!(
-                    "note: no events are kept, only the driver's files are looked at: {why}\n"
+                observer.remark(&format!(
+                    "note: no events are kept, only the driver's files are looked at: {why}"
                 ));
                 None
             }
         };
         let reports = Reports::join();
-        let wanted = args.when.iter().find(|condition| condition.needs_reports());
+        let wanted = options.when.iter().find(|condition| condition.needs_reports());
         if let (Some(wanted), Err(why)) = (wanted, &reports) {
-            return Err(Failure::new(exit::UNABLE, format_args!("{wanted}: {why}")));
+            return Err(WatchError::Unable(format!("{wanted}: {why}")));
         }
         let log = klog::Watch::begin();
-        log.as_ref().err().into_iter().for_each(|why| note(format_args!("note: {why}\n")));
-        let deadline_ns = args.deadline_us.map(|us| us.saturating_mul(1000));
+        log.as_ref().err().into_iter().for_each(|why| observer.remark(&format!("note: {why}")));
+        let deadline_ns = options.deadline_us.map(|us| us.saturating_mul(1000));
         Ok(Self {
-            args,
-            then,
-            catches: Catches::new(&args.out, args.most as usize, args.keep_mb << 20),
+            catches: Catches::new(&options.out, options.most as usize, options.keep_bytes),
+            options,
+            observer,
             stream,
             log: log.ok(),
             messages: VecDeque::new(),
@@ -224,27 +252,25 @@ impl<'a> Watcher<'a> {
             ended: HashSet::new(),
             absent: None,
             rest: LOOK,
-            caught: 0,
-            unsaved: 0,
-            line: StatusLine::new(),
+            sum: Sum::default(),
         })
     }
 
     /// Watches until a signal, the end of its time, or an action; returns which.
-    fn last(&mut self) -> Result<String, Failure> {
+    fn last(&mut self) -> Result<String, WatchError> {
         let begun = Instant::now();
         let mut next = begun;
         loop {
             if let Some(signal) = sys::stop_signal::received() {
                 return Ok(format!("{signal} ended the watch"));
             }
-            if self.args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting) {
+            if self.options.lasting.is_some_and(|lasting| begun.elapsed() >= lasting) {
                 return Ok("the time is over".to_owned());
             }
             if let Some(stream) = &mut self.stream {
                 stream
                     .poll(&mut |call: &Transaction, names: &Names| self.heard.take(call, names))
-                    .or_exit(exit::INTERNAL)?;
+                    .map_err(WatchError::Trace)?;
             }
             self.read_reports();
             let now = Instant::now();
@@ -261,7 +287,7 @@ impl<'a> Watcher<'a> {
     }
 
     /// Looks at everything once, and catches what is wrong; returns whether to stop.
-    fn look(&mut self, now: Instant) -> Result<bool, Failure> {
+    fn look(&mut self, now: Instant) -> Result<bool, WatchError> {
         let late = self.heard.late.take().map(|(_, said)| trigger(DEADLINE, DEADLINE, said, false));
         let mut holding: Vec<Trigger> = late.into_iter().collect();
         let messages = self.read_log(&mut holding);
@@ -270,19 +296,18 @@ impl<'a> Watcher<'a> {
         let ended = self.stream.is_some().then_some(ended);
         let count = std::mem::take(&mut self.heard.reports);
         let reports = self.reports.is_ok().then_some(count);
-        let seen = match Here::read(&self.args.whose, &OF_LOOK) {
+        let seen = match Here::read(&self.options.source, &OF_LOOK) {
             Ok(here) => {
                 if self.absent.take().is_some() {
                     let again = if self.before.is_some() { " again" } else { "" };
-                    note(format_args!("the driver is there{again}\n"));
+                    self.observer.remark(&format!("the driver is there{again}"));
                 }
                 Some(here)
             }
-            Err(Failure { status: exit::UNABLE, message }) => {
-                self.miss(message.unwrap_or_default());
+            Err(why) => {
+                self.miss(&why);
                 None
             }
-            Err(failure) => return Err(failure),
         };
         let mut explainer = Explainer::new();
         seen.iter().for_each(|here| here.add_to(&mut explainer, ""));
@@ -295,12 +320,12 @@ impl<'a> Watcher<'a> {
         let loads = seen.as_ref().map(|_| explainer.loads());
         let before = self.before.as_ref().map(|(look, _)| look);
         let look = Look { reports, ..Look::after(before, loads, ended, span) };
-        look.dead
-            .iter()
-            .for_each(|load| note(format_args!("{} has ended; others used its services\n", named(load))));
+        for load in &look.dead {
+            self.observer.remark(&format!("{} has ended; others used its services", named(load)));
+        }
         self.judge(&look, explainer.explain(None).findings, &mut holding);
         if self.looked.is_none() {
-            note(format_args!("watching; catches get into {}\n", self.args.out.display()));
+            self.observer.remark(&format!("watching; catches get into {}", self.options.out.display()));
         }
         self.show(&look);
         // Without the time for a catch.
@@ -313,11 +338,12 @@ impl<'a> Watcher<'a> {
     }
 
     /// Notes once that there is no driver to look at; a watch may begin before the system does.
-    fn miss(&mut self, why: String) {
-        if self.absent.as_ref() != Some(&why) {
-            note(format_args!("waiting for a driver to look at: {why}\n"));
+    fn miss(&mut self, why: &NoState) {
+        let said = why.to_string();
+        if self.absent.as_ref() != Some(&said) {
+            self.observer.waits(why);
         }
-        self.absent = Some(why);
+        self.absent = Some(said);
     }
 
     /// Takes the kernel's new messages; returns their number.
@@ -351,7 +377,7 @@ impl<'a> Watcher<'a> {
         let news = self.reports.as_mut().map(Reports::news).unwrap_or_default();
         self.heard.reports += news.reports;
         if news.lost {
-            self.say_gap(LOST_REPORTS.to_owned());
+            self.say_gap(LOST.to_owned());
         }
     }
 
@@ -363,26 +389,27 @@ impl<'a> Watcher<'a> {
     /// Notes the first gap in the kernel's log and the driver's reports; each report has it.
     fn say_gap(&mut self, why: String) {
         if self.gap.is_none() {
-            note(format_args!("note: {why}\n"));
+            self.observer.remark(&format!("note: {why}"));
         }
         self.gap.get_or_insert(why);
     }
 
     /// Notes once that a process which was to get a signal has ended.
     fn look_at_targets(&mut self) {
-        for action in &self.then {
+        for action in &self.options.then {
             if let Action::Signal(to) = action
                 && !to.is_alive()
                 && self.ended.insert(to.pid())
             {
-                note(format_args!("process {} has ended, so `{action}` will reach nobody\n", to.pid()));
+                self.observer
+                    .remark(&format!("process {} has ended, so `{action}` will reach nobody", to.pid()));
             }
         }
     }
 
     /// Adds what is wrong by a look.
     fn judge(&self, look: &Look, findings: Vec<Finding>, holding: &mut Vec<Trigger>) {
-        for (at, condition) in self.args.when.iter().enumerate() {
+        for (at, condition) in self.options.when.iter().enumerate() {
             let by_files = !condition.needs_trace() && !condition.needs_reports();
             holding.extend(condition.met(look).into_iter().map(|met| {
                 let (key, said) =
@@ -390,7 +417,7 @@ impl<'a> Watcher<'a> {
                 trigger(&key, condition.name(), said, by_files)
             }));
         }
-        let limit_ms = self.args.unanswered.map_or(u64::MAX, |seconds| seconds.saturating_mul(1000));
+        let limit_ms = self.options.unanswered_s.map_or(u64::MAX, |seconds| seconds.saturating_mul(1000));
         for load in &look.loads {
             for call in load.waiting.iter().take_while(|call| call.age_ms >= limit_ms) {
                 let (who, age) = (named(load), units::round_duration(call.age_ms as f64 * 1e6));
@@ -402,7 +429,8 @@ impl<'a> Watcher<'a> {
                 holding.push(trigger(&key, "unanswered", said, true));
             }
         }
-        for finding in findings.into_iter().filter(|finding| self.args.finding.is_met(finding.grade)) {
+        let is_met = |grade: Grade| self.options.finding.is_some_and(|lowest| grade >= lowest);
+        for finding in findings.into_iter().filter(|finding| is_met(finding.grade)) {
             let (key, kind) = (format!("finding {}", finding.key), format!("{:?}", finding.kind));
             holding.push(trigger(&key, &kind.to_lowercase(), finding.what, true));
         }
@@ -413,10 +441,10 @@ impl<'a> Watcher<'a> {
         let before = self.catches.left_out();
         let due = self.known.due(holding, has_files, &mut self.catches, Instant::now());
         if before == 0 && self.catches.left_out() > 0 {
-            self.line.show("");
-            note(format_args!(
-                "the catches of an hour are used up (--most {}, half of them for one kind): further ones are only counted\n",
-                self.args.most
+            self.observer.status("");
+            self.observer.remark(&format!(
+                "the catches of an hour are used up (--most {}, half of them for one kind): further ones are only counted",
+                self.options.most
             ));
         }
         due
@@ -427,14 +455,14 @@ impl<'a> Watcher<'a> {
         let rate = calls.map(|ended| units::rate(ended.answered as f64 / look.span.as_secs_f64()));
         let rate = rate.map_or(String::new(), |rate| format!(", {rate}"));
         let processes = look.loads.len();
-        self.line.show(&format!(
+        self.observer.status(&format!(
             "watching {processes} open devices{rate}, {} caught",
-            units::counted(self.caught, "time")
+            units::counted(self.sum.caught, "time")
         ));
     }
 
     /// Keeps what led to it, and carries out the actions; returns whether to stop.
-    fn catch(&mut self, triggers: &[Trigger]) -> Result<bool, Failure> {
+    fn catch(&mut self, triggers: &[Trigger]) -> Result<bool, WatchError> {
         let said: Vec<String> = triggers.iter().take(MOST_SAID).map(|trigger| trigger.said.clone()).collect();
         let what = said.join("; ");
         let (log, reports) = (log_text(&self.messages), self.report_text(usize::MAX));
@@ -442,52 +470,52 @@ impl<'a> Watcher<'a> {
             word: &triggers[0].word,
             triggers: &said,
             before: self.before.as_ref().map(|(_, here)| here),
-            after: Here::read(&self.args.whose, &OF_CATCH),
+            after: Here::read(&self.options.source, &OF_CATCH),
             log: &log,
             reports: &reports,
             gap: self.gap.as_deref(),
-            deadline_us: self.args.deadline_us,
+            deadline_us: self.options.deadline_us,
             has_snapshot: self.has_snapshot(),
         };
-        self.line.show("");
-        let folder = match contents.write(&self.catches, self.stream.as_ref()) {
+        self.observer.status("");
+        let folder = match contents.write(&self.catches, self.stream.as_ref(), &mut *self.observer) {
             Ok(folder) => {
-                self.caught += 1;
-                say(&format!("caught {what}: {}\n", folder.display()))?;
+                self.sum.caught += 1;
+                self.observer.caught(&what, &folder).map_err(WatchError::Unsaid)?;
                 if let Err(why) = self.catches.make_room(&folder) {
                     let why = sys::errno::describe(&why);
-                    note(format_args!("older catches could not be deleted: {why}\n"));
+                    self.observer.remark(&format!("older catches could not be deleted: {why}"));
                 }
                 Some(folder)
             }
             Err(why) => {
-                self.unsaved += 1;
-                let (place, why) = (self.args.out.display(), sys::errno::describe(&why));
-                match self.unsaved {
-                    1 => note(format_args!(
-                        "{what}: it could not be kept in {place}: {why}; the watch goes on\n"
-                    )),
-                    _ => note(format_args!("{what}: not kept either\n")),
-                }
+                self.sum.unsaved += 1;
+                let (place, why) = (self.options.out.display(), sys::errno::describe(&why));
+                let remark = match self.sum.unsaved {
+                    1 => format!("{what}: it could not be kept in {place}: {why}; the watch goes on"),
+                    _ => format!("{what}: not kept either"),
+                };
+                self.observer.remark(&remark);
                 None
             }
         };
-        self.act(folder, &what)
+        Ok(self.act(folder, &what))
     }
 
     /// Whether a catch has a snapshot: an action before the one that ends them is one.
     fn has_snapshot(&self) -> bool {
         let mut done =
-            self.then.iter().take_while(|action| !matches!(action, Action::Stop | Action::Continue));
+            self.options.then.iter().take_while(|action| !matches!(action, Action::Stop | Action::Continue));
         done.any(|action| matches!(action, Action::Snapshot))
     }
 
-    fn act(&mut self, folder: Option<PathBuf>, what: &str) -> Result<bool, Failure> {
-        for action in &self.then {
+    /// Carries out the actions; returns whether to stop.
+    fn act(&mut self, folder: Option<PathBuf>, what: &str) -> bool {
+        for action in &self.options.then {
             let stopped = || sys::stop_signal::received().is_some();
             let done = match action {
-                Action::Stop => return Ok(true),
-                Action::Continue => return Ok(false),
+                Action::Stop => return true,
+                Action::Continue => return false,
                 Action::Trace => switch_off(),
                 // The catch has it.
                 Action::Snapshot => Ok(()),
@@ -498,29 +526,30 @@ impl<'a> Watcher<'a> {
                 }
             };
             if let Err(why) = done {
-                note(format_args!("`{action}` failed: {why}\n"));
+                self.observer.remark(&format!("`{action}` failed: {why}"));
             }
         }
-        Ok(false)
+        false
     }
 
-    fn say_sum(&self, ended: String) {
+    fn say_sum(&mut self, ended: &str) {
         let left_out = match self.catches.left_out() {
             0 => String::new(),
             more => format!("; {more} more within an hour of others were only counted"),
         };
-        let unsaved =
-            if self.unsaved > 0 { format!("; {} could not be kept", self.unsaved) } else { String::new() };
+        let unsaved = if self.sum.unsaved > 0 {
+            format!("; {} could not be kept", self.sum.unsaved)
+        } else {
+            String::new()
+        };
         let lost = self.stream.as_ref().and_then(|stream| stream.lost().ok()).map_or(0, |lost| lost.all());
         let lost = if lost > 0 {
             format!("; {} of the trace were lost", units::counted(lost, "event"))
         } else {
             String::new()
         };
-        note(format_args!(
-            "{ended}: {} caught{left_out}{unsaved}{lost}\n",
-            units::counted(self.caught, "time")
-        ));
+        let caught = units::counted(self.sum.caught, "time");
+        self.observer.remark(&format!("{ended}: {caught} caught{left_out}{unsaved}{lost}"));
     }
 }
 

@@ -2,7 +2,7 @@
 //! Not here: where the kernel driver's files lie (`driver::kernel_state`), what they promise
 //! (`contract/state.md`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::locate::{self, Device};
 use driver::kernel_state::read_here;
@@ -11,6 +11,33 @@ use embedded::{EmbeddedContext, Settings};
 
 pub use driver::kernel_state::{StateError, StateFile};
 pub use embedded::rpc::protocol::DIRECT_CALLS;
+
+/// The driver whose files are read.
+#[derive(Clone, Debug)]
+pub enum StateSource {
+    /// The embedded driver's, of a directory or the user's own.
+    Embedded(Option<PathBuf>),
+    /// The kernel's, of a device.
+    Kernel(Device),
+    /// The kernel's, else the user's own of the embedded driver.
+    Either(Device),
+}
+
+impl StateSource {
+    /// Reads one of the driver's files.
+    ///
+    /// # Errors
+    /// See [`StateError`]; one of each driver that was tried.
+    pub fn read(&self, which: StateFile) -> Result<String, Vec<StateError>> {
+        let alone = |trouble| vec![trouble];
+        match self {
+            Self::Embedded(directory) => of_embedded(directory.as_deref(), which).map_err(alone),
+            Self::Kernel(device) => of_device(device, which).map_err(alone),
+            Self::Either(device) => of_device(device, which)
+                .or_else(|none| of_embedded(None, which).map_err(|other| vec![none, other])),
+        }
+    }
+}
 
 /// The account of the embedded driver's broker in a directory, the user's own if none is given.
 ///

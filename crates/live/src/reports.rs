@@ -6,6 +6,10 @@ use std::collections::VecDeque;
 use explain::{FailureReport, REPORT_FAMILY, REPORT_GROUP};
 use sys::netlink::{self, Listener};
 
+/// The words for reports that were dropped.
+pub const LOST: &str =
+    "the kernel dropped some of the driver's reports over netlink: there were too many at once";
+
 /// Maximum number of reports that are kept, about 400 KB.
 const MOST: usize = 2000;
 

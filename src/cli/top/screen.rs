@@ -1,12 +1,14 @@
 //! The screen of `top`, and its end: the terminal is as before however it comes.
 //! Not here: what is shown (`view`).
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ftrace::tracefs::TraceError;
 use live::session::{Session, Snapshot};
 use live::top::By;
 use live::top::column::Column;
@@ -21,30 +23,65 @@ use sys::epoll::Epoll;
 
 use super::text::{cells, title};
 use super::view::{Asked, View, finding, headline, opened_by, slowest, without_own};
-use super::{CommandResult, Failure, PAUSE, exit, stopped};
 
 const KEYS: &str = "q end  1-4 what  s sort  / filter  Enter process  Esc back  p pause  w write";
 
+/// Pause between two readings of events.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a view cannot be shown.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(super) enum ScreenError {
+    /// The terminal does not take it.
+    Terminal(io::Error),
+    /// The events cannot be read any more.
+    Trace(TraceError),
+}
+
+impl fmt::Display for ScreenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Terminal(error) => write!(f, "the terminal: {error}"),
+            Self::Trace(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ScreenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            Self::Terminal(error) => error,
+            Self::Trace(error) => error,
+        })
+    }
+}
+
 /// Shows the view until a key, a signal or the terminal's end.
-pub(super) fn run(session: &mut Session<'_>, view: View, count: Option<NonZeroU64>) -> CommandResult {
-    let mut terminal =
-        ratatui::try_init().map_err(|error| Failure::new(exit::UNABLE, format!("the terminal: {error}")))?;
+///
+/// # Errors
+/// [`ScreenError`]; a terminal that goes away later is none.
+pub(super) fn run(
+    session: &mut Session<'_>,
+    view: View,
+    count: Option<NonZeroU64>,
+) -> Result<(), ScreenError> {
+    let mut terminal = ratatui::try_init().map_err(ScreenError::Terminal)?;
     let shown = show(&mut terminal, session, view, count);
     // It may be gone; then its own end would complain, and panic where that cannot be written either.
     let _ = terminal.show_cursor();
     let _ = ratatui::try_restore();
     std::mem::forget(terminal);
     match shown {
-        Ok(()) => Ok(exit::FINE),
-        // The terminal went away, and nobody is left to read why.
-        Err(Trouble::Terminal) => Ok(exit::FINE),
-        Err(Trouble::Trace(error)) => Err(Failure::new(exit::UNABLE, error)),
+        // Without a terminal nobody is left to read why.
+        Ok(()) | Err(Trouble::Terminal) => Ok(()),
+        Err(Trouble::Trace(error)) => Err(ScreenError::Trace(error)),
     }
 }
 
 enum Trouble {
     Terminal,
-    Trace(String),
+    Trace(TraceError),
 }
 
 impl From<io::Error> for Trouble {
@@ -59,7 +96,6 @@ fn show(
     mut view: View,
     count: Option<NonZeroU64>,
 ) -> Result<(), Trouble> {
-    let trace = |error: ftrace::tracefs::TraceError| Trouble::Trace(error.to_string());
     let mut shown: Option<Snapshot> = None;
     let mut message = String::new();
     let mut left = count.map(NonZeroU64::get);
@@ -68,8 +104,8 @@ fn show(
         terminal.draw(|frame| draw(frame, shown.as_ref(), &view, &message))?;
         loop {
             let waited = keyboard.next(session.left().min(PAUSE))?;
-            session.poll().map_err(trace)?;
-            if stopped() {
+            session.poll().map_err(Trouble::Trace)?;
+            if sys::stop_signal::received().is_some() {
                 return Ok(());
             }
             match waited {
@@ -93,7 +129,7 @@ fn show(
                 _ => {}
             }
             if session.left().is_zero() {
-                let snapshot = session.snapshot(left == Some(1)).map_err(trace)?;
+                let snapshot = session.snapshot(left == Some(1)).map_err(Trouble::Trace)?;
                 if !view.paused {
                     shown = Some(snapshot);
                 }

@@ -8,16 +8,17 @@ use std::time::SystemTime;
 use driver::Root;
 use explain::Explainer;
 use ftrace::tracefs::TraceError;
-use live::action::Action;
-use live::catches::{Catch, Catches};
-use live::stream::Stream;
 use store::input;
 use store::traces::{answer, scratch};
 use sys::local_time::LocalTime;
 use trace::verdict::AnalysisOptions;
 
-use crate::cli::explain::{Here, lines, name_processes};
-use crate::cli::{Failure, note, tell};
+use super::Observer;
+use crate::cli::evidence::{lines, name_processes};
+use crate::cli::here::{Here, NoState};
+use live::action::Action;
+use live::catches::{Catch, Catches};
+use live::stream::Stream;
 
 /// Names of its files.
 const TRACE: &str = "trace.bptrace";
@@ -36,7 +37,7 @@ pub(super) struct Contents<'c> {
     /// The last look before; none of the first.
     pub(super) before: Option<&'c Here>,
     /// The driver's files now, or why not.
-    pub(super) after: Result<Here, Failure>,
+    pub(super) after: Result<Here, NoState>,
     /// The kernel's log, one message a line.
     pub(super) log: &'c str,
     /// The driver's reports of failed calls, one a line.
@@ -54,7 +55,12 @@ impl Contents<'_> {
     ///
     /// # Errors
     /// A file could not be written, as on a full disk; nothing of it stays.
-    pub(super) fn write(&self, catches: &Catches, stream: Option<&Stream>) -> io::Result<PathBuf> {
+    pub(super) fn write(
+        &self,
+        catches: &Catches,
+        stream: Option<&Stream>,
+        observer: &mut dyn Observer,
+    ) -> io::Result<PathBuf> {
         let now = LocalTime::utc(SystemTime::now());
         let catch = catches.begin(now, self.word)?;
         let mut explainer = Explainer::new();
@@ -80,7 +86,7 @@ impl Contents<'_> {
         if self.has_snapshot {
             let snapshot = doctor::Snapshot::live(doctor::gather(true));
             if let Err(why) = doctor::save(&snapshot, &catch.folder().join("snapshot")) {
-                note(format_args!("`{}` failed: {why}\n", Action::Snapshot));
+                observer.remark(&format!("`{}` failed: {why}", Action::Snapshot));
             }
         }
         catch.finish()
@@ -102,7 +108,7 @@ impl Contents<'_> {
         }
         let deadline_ns = self.deadline_us.map(|us| us.saturating_mul(1000));
         let question = AnalysisOptions { deadline_ns, worst: WORST, ..AnalysisOptions::default() };
-        Ok(answer(question, &path, None, tell)
+        Ok(answer(question, &path, None, |_| {})
             .map_or_else(|_| String::new(), |analysis| analysis.to_string()))
     }
 
@@ -115,7 +121,7 @@ impl Contents<'_> {
                 .try_for_each(|(name, text)| catch.write(&format!("{folder}{name}"), text.as_bytes()))?;
             here.add_to(explainer, folder);
         }
-        if let Some(why) = after.err().and_then(|failure| failure.message.as_ref()) {
+        if let Some(why) = after.err() {
             explainer.note(format!("the driver's files could not be read any more: {why}"));
         }
         Ok(())
