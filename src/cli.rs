@@ -5,9 +5,8 @@ use std::io;
 use std::path::Path;
 
 use bench::run::RunError;
+use live::here::NoState;
 use store::StoreError;
-
-use here::NoState;
 
 use terminal::note;
 
@@ -27,7 +26,6 @@ mod convert;
 mod doctor;
 mod driver;
 mod duration;
-mod evidence;
 mod exact;
 mod experiment;
 mod explain;
@@ -37,7 +35,6 @@ mod gate;
 mod grouping;
 mod help;
 mod help_text;
-mod here;
 mod history;
 mod inheritance;
 mod inversion;
@@ -72,7 +69,6 @@ mod trace;
 pub(crate) mod tree;
 mod vm;
 mod watch;
-mod watcher;
 mod workload;
 
 /// The largest time limit in seconds: longer than any run, and sums never overflow.

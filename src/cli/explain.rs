@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use explain::{DriverSource, Finding, Grade, Report};
+use live::here::{explainer, explainer_once};
 use live::reports::{LOST, Reports};
+use store::evidence::from_files;
 use store::input;
 
-use super::evidence::from_files;
-use super::here::{explainer, explainer_once};
 use super::state::Whose;
 use super::{CommandResult, Failure, OrExit, exit, note, say, tell};
 

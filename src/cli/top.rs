@@ -1,9 +1,5 @@
 //! The command `top`: what Binder does right now.
-//! Not here: figures and rows (crate `live`), the screen (`screen`), tables for pipes (`text`).
-
-mod screen;
-mod text;
-mod view;
+//! Not here: figures and rows (crate `live`), the screen and tables for pipes (crate `screen`).
 
 use std::io::IsTerminal;
 use std::num::NonZeroU64;
@@ -12,17 +8,17 @@ use std::time::Duration;
 
 use backend::state::StateFile;
 use clap::{Args, ValueEnum};
+use live::here::look;
 use live::session::{Session, Snapshot};
 use live::stream::Settings;
 use live::top::By;
 use live::top::column::Column;
+use screen::view::{View, opened_by};
+use screen::{PAUSE, text};
 
-use super::here::look;
 use super::output::Sink;
 use super::state::Whose;
 use super::{CommandResult, Failure, OrExit, exit, note, terminal};
-use screen::PAUSE;
-use view::View;
 
 /// Show what Binder does right now: calls, latencies and backlogs of processes, threads, methods and pairs
 ///
@@ -144,7 +140,7 @@ pub(crate) fn run(args: &TopArgs) -> CommandResult {
     let status = shown?;
     if let Some(saved) = saved {
         let path = saved.or_exit(exit::INTERNAL)?;
-        note(format_args!("{}\n", view::opened_by(path)));
+        note(format_args!("{}\n", opened_by(path)));
     }
     Ok(status)
 }

@@ -1,20 +1,20 @@
 //! The command `watch`: stays, and keeps what led to each thing that went wrong.
-//! Not here: watching (`watcher`).
+//! Not here: watching (`live::watch`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use live::action::Action;
+use live::here::NoState;
+use live::watch::{Observer, WatchError, WatchOptions, watch};
 use live::when::Condition;
 use store::lock::FolderLock;
 
 use super::duration::duration;
 use super::explain::FailOn;
-use super::here::NoState;
 use super::progress::StatusLine;
 use super::state::Whose;
-use super::watcher::{Observer, WatchError, WatchOptions, watch};
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, in_lines, say, tell};
 
 /// Watch for days, and keep what led to each thing that goes wrong: the black box

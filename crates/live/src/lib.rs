@@ -3,7 +3,8 @@
 //! - [`stream`]: live events of a private trace instance, as ended transactions.
 //! - [`look`]: one look at all processes; [`when`]: conditions on it.
 //! - [`reports`]: the driver's reports of failed calls over netlink.
-//! - [`known`]: what was caught already; [`catches`]: the folder of what a watch caught; [`action`]: what it does then.
+//! - [`here`]: the driver's files at one moment, and what is to be explained of them.
+//! - [`watch`]: stays and catches; [`known`]: what was caught already; [`catches`]: the folder of what a watch caught; [`action`]: what it does then.
 //! - [`top`]: their figures by process, thread, method and pair; [`session`]: these interval by interval, with the driver's state
 //!   and the cost of looking.
 //!
@@ -12,10 +13,12 @@
 
 pub mod action;
 pub mod catches;
+pub mod here;
 pub mod known;
 pub mod look;
 pub mod reports;
 pub mod session;
 pub mod stream;
 pub mod top;
+pub mod watch;
 pub mod when;

@@ -2,6 +2,7 @@
 //!
 //! - [`input`]: files to be read, whatever they are; [`lock`]: a folder that one command at a time writes to.
 //! - [`records`]: those that words name; [`across`]: those of many devices.
+//! - [`evidence`]: files in which the reasons of failed calls are looked for.
 //! - [`traces`]: traces, read once to answer and once to draw, on the way written for Perfetto.
 //! - [`bundle`]: the records of folders as one report; [`run`]: the folder of a run while it is written.
 //! - [`history`], [`soak`]: logs that are appended to; [`job_log`]: records in the log of a LAVA job.
@@ -14,6 +15,7 @@
 pub mod across;
 pub mod bundle;
 pub mod error;
+pub mod evidence;
 pub mod history;
 pub mod input;
 pub mod job_log;

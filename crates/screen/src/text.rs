@@ -7,13 +7,13 @@ use live::session::Snapshot;
 use live::top::column::Column;
 use live::top::rows::Row;
 
-use super::view::{View, finding, headline};
+use crate::view::{View, finding, headline};
 
 /// Width of a table where no terminal has one.
 const WIDTH: usize = 140;
 
 /// The table, with its headline, what is wrong, and notes.
-pub(super) fn of(snapshot: &Snapshot, view: &View, most: usize) -> String {
+pub fn of(snapshot: &Snapshot, view: &View, most: usize) -> String {
     let rows = view.rows(snapshot);
     let columns = Column::fitting(WIDTH);
     let mut text = headline(snapshot, view) + "\n";
@@ -41,7 +41,7 @@ fn line(text: &mut String, columns: &[(Column, usize)], cell: impl Fn(Column) ->
 }
 
 /// A cell in its width: names to the left, cut; numbers to the right, `>` for one that is too wide.
-pub(super) fn aligned(column: Column, cell: &str, width: usize) -> String {
+pub(crate) fn aligned(column: Column, cell: &str, width: usize) -> String {
     match column {
         Column::Name => format!("{:<width$}", cell.chars().take(width).collect::<String>()),
         _ if cell.chars().count() > width => format!("{:>width$}", ">"),
@@ -50,13 +50,13 @@ pub(super) fn aligned(column: Column, cell: &str, width: usize) -> String {
 }
 
 /// A title in its width, cut, behind a mark if it has one.
-pub(super) fn title(column: Column, mark: &str, width: usize) -> String {
+pub(crate) fn title(column: Column, mark: &str, width: usize) -> String {
     let title: String = mark.chars().chain(column.title().chars()).take(width).collect();
     aligned(column, &title, width)
 }
 
 /// The cells of a row.
-pub(super) fn cells<'r>(row: &'r Row, columns: &'r [(Column, usize)]) -> impl Iterator<Item = String> + 'r {
+pub(crate) fn cells<'r>(row: &'r Row, columns: &'r [(Column, usize)]) -> impl Iterator<Item = String> + 'r {
     columns.iter().map(|(column, width)| aligned(*column, &column.text(row), *width))
 }
 
@@ -64,8 +64,8 @@ pub(super) fn cells<'r>(row: &'r Row, columns: &'r [(Column, usize)]) -> impl It
 mod tests {
     use live::top::By;
 
-    use super::super::view::tests::snapshot;
     use super::*;
+    use crate::view::tests::snapshot;
 
     #[test]
     fn a_name_is_cut_and_a_number_never_becomes_another() {

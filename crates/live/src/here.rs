@@ -7,17 +7,17 @@ use std::time::Duration;
 use backend::state::{DIRECT_CALLS, StateError, StateFile, StateSource};
 use driver::Root;
 use explain::Explainer;
-use live::session::{Look, Looked};
-use live::top::tasks::Tasks;
+use store::evidence::{lines, name_processes};
 
-use super::evidence::{lines, name_processes};
+use crate::session::{Look, Looked};
+use crate::top::tasks::Tasks;
 
 /// Time after which a call is old.
 const AGING: Duration = Duration::from_millis(1100);
 
 /// Why there is no driver to look at: an error of each one that was tried.
 #[derive(Debug)]
-pub(super) struct NoState(pub(super) Vec<StateError>);
+pub struct NoState(pub Vec<StateError>);
 
 impl fmt::Display for NoState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,7 +37,7 @@ fn not_kept(troubles: &[StateError]) -> Option<&StateError> {
 ///
 /// # Errors
 /// [`NoState`].
-pub(super) fn explainer_once(source: &StateSource) -> Result<Explainer, NoState> {
+pub fn explainer_once(source: &StateSource) -> Result<Explainer, NoState> {
     let is_direct = |line: &str| {
         let number = line.strip_prefix("    outgoing transaction ").and_then(|rest| rest.split(':').next());
         number.and_then(|number| number.parse().ok()).is_some_and(|number: u32| number >= DIRECT_CALLS)
@@ -60,11 +60,11 @@ pub(super) fn explainer_once(source: &StateSource) -> Result<Explainer, NoState>
 
 /// Files of this machine's driver at one moment.
 #[derive(Clone, Debug)]
-pub(super) struct Here {
+pub struct Here {
     /// Its files, each with its name.
-    pub(super) files: Vec<(&'static str, String)>,
+    pub files: Vec<(&'static str, String)>,
     /// The files that the driver does not keep, each with the reason.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl Here {
@@ -72,7 +72,7 @@ impl Here {
     ///
     /// # Errors
     /// [`NoState`].
-    pub(super) fn read(source: &StateSource, which: &[StateFile]) -> Result<Self, NoState> {
+    pub fn read(source: &StateSource, which: &[StateFile]) -> Result<Self, NoState> {
         let mut here = Self { files: Vec::new(), notes: Vec::new() };
         for which in which {
             match source.read(*which) {
@@ -87,7 +87,7 @@ impl Here {
     }
 
     /// Adds it to what is explained; `folder` is put before the names.
-    pub(super) fn add_to(&self, explainer: &mut Explainer, folder: &str) {
+    pub fn add_to(&self, explainer: &mut Explainer, folder: &str) {
         for (name, text) in &self.files {
             lines(explainer, &format!("{folder}{name}"), text);
         }
@@ -99,7 +99,7 @@ impl Here {
 ///
 /// # Errors
 /// [`NoState`].
-pub(super) fn explainer(source: &StateSource, reports: &str) -> Result<Explainer, NoState> {
+pub fn explainer(source: &StateSource, reports: &str) -> Result<Explainer, NoState> {
     let mut explainer = Explainer::new();
     let files = [StateFile::State, StateFile::Stats, StateFile::FailedTransactionLog];
     Here::read(source, &files)?.add_to(&mut explainer, "");
@@ -117,12 +117,12 @@ pub(super) fn explainer(source: &StateSource, reports: &str) -> Result<Explainer
 }
 
 /// Messages of the kernel's log, one a line.
-pub(super) fn log_text<'m>(messages: impl IntoIterator<Item = &'m host::klog::Message>) -> String {
+pub fn log_text<'m>(messages: impl IntoIterator<Item = &'m host::klog::Message>) -> String {
     messages.into_iter().map(|message| format!("{message}\n")).collect()
 }
 
 /// Looks at a driver's state for a view, with the findings of it.
-pub(super) fn look(source: &StateSource) -> Look<'_> {
+pub fn look(source: &StateSource) -> Look<'_> {
     let mut tasks = Tasks::default();
     Box::new(move || {
         let mut explainer = Explainer::new();

@@ -13,47 +13,47 @@ use driver::Root;
 use explain::{Explainer, Finding, Grade};
 use ftrace::tracefs::TraceError;
 use host::klog;
+use store::evidence::{lines, name_processes};
 use trace::event::Names;
 use trace::model::{Outcome, Transaction};
 
-use super::evidence::{lines, name_processes};
-use super::here::{Here, NoState, log_text};
+use crate::action::{self, Action};
+use crate::catches::Catches;
+use crate::here::{Here, NoState, log_text};
+use crate::known::{Known, Trigger};
+use crate::look::{Ended, Look, named};
+use crate::reports::{LOST, Reports};
+use crate::stream::{Settings, Stream};
+use crate::when::Condition;
 use catch::Contents;
-use live::action::{self, Action};
-use live::catches::Catches;
-use live::known::{Known, Trigger};
-use live::look::{Ended, Look, named};
-use live::reports::{LOST, Reports};
-use live::stream::{Settings, Stream};
-use live::when::Condition;
 
 /// What is caught, and what is done then.
 #[derive(Clone, Debug)]
-pub(super) struct WatchOptions {
+pub struct WatchOptions {
     /// Conditions on figures.
-    pub(super) when: Vec<Condition>,
+    pub when: Vec<Condition>,
     /// Time in us from which a call is late.
-    pub(super) deadline_us: Option<u64>,
+    pub deadline_us: Option<u64>,
     /// Time in seconds from which a call is without an answer.
-    pub(super) unanswered_s: Option<u64>,
+    pub unanswered_s: Option<u64>,
     /// Lowest grade of a finding that is caught.
-    pub(super) finding: Option<Grade>,
+    pub finding: Option<Grade>,
     /// Actions after a catch.
-    pub(super) then: Vec<Action>,
+    pub then: Vec<Action>,
     /// Most catches of an hour.
-    pub(super) most: u32,
+    pub most: u32,
     /// Folder of the catches.
-    pub(super) out: PathBuf,
+    pub out: PathBuf,
     /// Bytes of all catches.
-    pub(super) keep_bytes: u64,
+    pub keep_bytes: u64,
     /// Its length; else it ends with a signal.
-    pub(super) lasting: Option<Duration>,
+    pub lasting: Option<Duration>,
     /// The driver that is looked at.
-    pub(super) source: StateSource,
+    pub source: StateSource,
 }
 
 /// Who gets to know what happens.
-pub(super) trait Observer {
+pub trait Observer {
     /// Takes a remark, without the end of its line.
     fn remark(&mut self, remark: &str);
 
@@ -72,17 +72,17 @@ pub(super) trait Observer {
 
 /// Numbers of catches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sum {
+pub struct Sum {
     /// Catches that were kept.
-    pub(super) caught: u64,
+    pub caught: u64,
     /// Catches that could not be kept.
-    pub(super) unsaved: u64,
+    pub unsaved: u64,
 }
 
 /// Why a watch could not begin or go on.
 #[derive(Debug)]
 #[non_exhaustive]
-pub(super) enum WatchError {
+pub enum WatchError {
     /// There is no such process to get a signal.
     NoTarget(String),
     /// This machine does not show what is to be caught.
@@ -132,7 +132,7 @@ const OF_CATCH: [StateFile; 4] =
 ///
 /// # Errors
 /// [`WatchError`].
-pub(super) fn watch(options: WatchOptions, observer: &mut dyn Observer) -> Result<Sum, WatchError> {
+pub fn watch(options: WatchOptions, observer: &mut dyn Observer) -> Result<Sum, WatchError> {
     let mut watcher = Watcher::new(options, observer)?;
     let ended = watcher.last();
     watcher.observer.status("");

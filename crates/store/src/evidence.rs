@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use driver::kernel_state::StateFile;
 use driver::{Root, kernel_state};
 use explain::Explainer;
-use store::input;
-use store::traces::scratch;
-use store::{StoreError, Tell};
+
+use crate::input;
+use crate::traces::scratch;
+use crate::{StoreError, Tell};
 
 /// Reads files and folders. Of several, those that say nothing are noted; all of them are an error.
 ///
 /// # Errors
 /// None of them says anything.
-pub(super) fn from_files(paths: &[PathBuf], tell: Tell) -> Result<Explainer, StoreError> {
+pub fn from_files(paths: &[PathBuf], tell: Tell) -> Result<Explainer, StoreError> {
     let mut explainer = Explainer::new();
     let (mut read, mut refused) = (0, Vec::new());
     for path in paths {
@@ -78,13 +79,13 @@ fn of_folder(explainer: &mut Explainer, folder: &Path, name: &str) -> Result<(),
 }
 
 /// Reads a text that is in memory; returns the number of its lines that say something.
-pub(super) fn lines(explainer: &mut Explainer, name: &str, text: &str) -> u64 {
+pub fn lines(explainer: &mut Explainer, name: &str, text: &str) -> u64 {
     // Memory can be read.
     explainer.read_lines(name, text.as_bytes()).unwrap_or(0)
 }
 
 /// Names processes by their command lines, or as the kernel does.
-pub(super) fn name_processes(explainer: &mut Explainer, root: &Root) {
+pub fn name_processes(explainer: &mut Explainer, root: &Root) {
     for pid in root.names("proc") {
         let Ok(number) = pid.parse::<i32>() else { continue };
         let command_line = root.text(format!("proc/{pid}/cmdline")).unwrap_or_default();

@@ -21,18 +21,18 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Wrap};
 use sys::epoll::Epoll;
 
-use super::text::{cells, title};
-use super::view::{Asked, View, finding, headline, opened_by, slowest, without_own};
+use crate::text::{cells, title};
+use crate::view::{Asked, View, finding, headline, opened_by, slowest, without_own};
 
 const KEYS: &str = "q end  1-4 what  s sort  / filter  Enter process  Esc back  p pause  w write";
 
 /// Pause between two readings of events.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
+pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a view cannot be shown.
 #[derive(Debug)]
 #[non_exhaustive]
-pub(super) enum ScreenError {
+pub enum ScreenError {
     /// The terminal does not take it.
     Terminal(io::Error),
     /// The events cannot be read any more.
@@ -61,11 +61,7 @@ impl std::error::Error for ScreenError {
 ///
 /// # Errors
 /// [`ScreenError`]; a terminal that goes away later is none.
-pub(super) fn run(
-    session: &mut Session<'_>,
-    view: View,
-    count: Option<NonZeroU64>,
-) -> Result<(), ScreenError> {
+pub fn run(session: &mut Session<'_>, view: View, count: Option<NonZeroU64>) -> Result<(), ScreenError> {
     let mut terminal = ratatui::try_init().map_err(ScreenError::Terminal)?;
     let shown = show(&mut terminal, session, view, count);
     // It may be gone; then its own end would complain, and panic where that cannot be written either.
@@ -272,8 +268,8 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::view::tests::snapshot;
     use super::*;
+    use crate::view::tests::snapshot;
 
     fn drawn(width: u16, view: &View) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, 16)).expect("memory");

@@ -8,17 +8,17 @@ use std::time::SystemTime;
 use driver::Root;
 use explain::Explainer;
 use ftrace::tracefs::TraceError;
+use store::evidence::{lines, name_processes};
 use store::input;
 use store::traces::{answer, scratch};
 use sys::local_time::LocalTime;
 use trace::verdict::AnalysisOptions;
 
 use super::Observer;
-use crate::cli::evidence::{lines, name_processes};
-use crate::cli::here::{Here, NoState};
-use live::action::Action;
-use live::catches::{Catch, Catches};
-use live::stream::Stream;
+use crate::action::Action;
+use crate::catches::{Catch, Catches};
+use crate::here::{Here, NoState};
+use crate::stream::Stream;
 
 /// Names of its files.
 const TRACE: &str = "trace.bptrace";

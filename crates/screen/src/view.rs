@@ -12,35 +12,43 @@ use ratatui::crossterm::event::KeyCode;
 
 /// The choices of the user.
 #[derive(Clone, Debug)]
-pub(super) struct View {
-    pub(super) by: By,
-    pub(super) sort: Column,
-    pub(super) filter: String,
+pub struct View {
+    /// The subjects whose rows are shown.
+    pub by: By,
+    /// The column by which they are in order.
+    pub sort: Column,
+    /// The text that a row must have.
+    pub filter: String,
     /// Keys go into the filter.
-    pub(super) typing: bool,
+    pub typing: bool,
     /// The process that is shown alone.
-    pub(super) process: Option<i32>,
+    pub process: Option<i32>,
     /// The row that Enter means.
-    pub(super) selected: usize,
-    pub(super) paused: bool,
+    pub selected: usize,
+    /// The screen stays as it is.
+    pub paused: bool,
 }
 
 /// The request of a key to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub enum Asked {
+    /// Draw the view again.
     Nothing,
+    /// End the program.
     End,
+    /// Write the newest events into a file.
     Save,
 }
 
 impl View {
-    pub(super) fn new(by: By, sort: Column, filter: &str) -> Self {
+    /// A view of these rows in this order.
+    pub fn new(by: By, sort: Column, filter: &str) -> Self {
         let filter = filter.to_owned();
         Self { by, sort, filter, typing: false, process: None, selected: 0, paused: false }
     }
 
     /// The rows that are shown, in order.
-    pub(super) fn rows<'s>(&self, snapshot: &'s Snapshot) -> Vec<&'s Row> {
+    pub fn rows<'s>(&self, snapshot: &'s Snapshot) -> Vec<&'s Row> {
         let filter = self.filter.to_lowercase();
         let numbers = |row: &Row| [row.pid, row.tid, row.node, row.from, row.to];
         let holds = |row: &&Row| {
@@ -53,12 +61,12 @@ impl View {
     }
 
     /// The number of the row that Enter means, of so many: rows may have become fewer since it was chosen.
-    pub(super) fn selected_of(&self, rows: usize) -> usize {
+    pub fn selected_of(&self, rows: usize) -> usize {
         self.selected.min(rows.saturating_sub(1))
     }
 
     /// Rows of a kind about the process that is shown alone.
-    pub(super) fn about<'s>(&self, snapshot: &'s Snapshot, by: By, process: i32) -> Vec<&'s Row> {
+    pub fn about<'s>(&self, snapshot: &'s Snapshot, by: By, process: i32) -> Vec<&'s Row> {
         let concerns = |row: &&Row| row.subject.as_ref().is_some_and(|subject| subject.concerns(process));
         let mut rows: Vec<&Row> = snapshot.rows(by).iter().filter(concerns).collect();
         self.sort.sort(&mut rows);
@@ -66,7 +74,7 @@ impl View {
     }
 
     /// Takes a key; `snapshot` is on the screen.
-    pub(super) fn key(&mut self, key: KeyCode, snapshot: &Snapshot) -> Asked {
+    pub fn key(&mut self, key: KeyCode, snapshot: &Snapshot) -> Asked {
         if self.typing {
             match key {
                 KeyCode::Char(letter) => self.filter.push(letter),
@@ -115,7 +123,7 @@ fn after<T: Copy + PartialEq>(all: &[T], one: T) -> T {
 }
 
 /// The state of things in one line.
-pub(super) fn headline(snapshot: &Snapshot, view: &View) -> String {
+pub(crate) fn headline(snapshot: &Snapshot, view: &View) -> String {
     let calls = snapshot.calls.map_or_else(
         || "not traced".to_owned(),
         |calls| format!("{:.0} calls/s", calls as f64 / snapshot.span_s),
@@ -134,7 +142,7 @@ pub(super) fn headline(snapshot: &Snapshot, view: &View) -> String {
 }
 
 /// The worst finding, in one line.
-pub(super) fn finding(snapshot: &Snapshot) -> String {
+pub(crate) fn finding(snapshot: &Snapshot) -> String {
     match snapshot.findings.as_deref() {
         None => "explain: the driver's state cannot be read".to_owned(),
         Some([]) => "explain: nothing wrong was found".to_owned(),
@@ -146,12 +154,12 @@ pub(super) fn finding(snapshot: &Snapshot) -> String {
 }
 
 /// The command that opens a recording.
-pub(super) fn opened_by(path: &Path) -> String {
+pub fn opened_by(path: &Path) -> String {
     format!("written; open it with: binderperf trace analyze {}", path.display())
 }
 
 /// The slowest calls to a process, one a line.
-pub(super) fn slowest(snapshot: &Snapshot, process: i32) -> Vec<String> {
+pub(crate) fn slowest(snapshot: &Snapshot, process: i32) -> Vec<String> {
     let time = |ns: u64| units::duration(ns as f64);
     let line = |call: &SlowCall| {
         let taken = call.taken_ns.map(|ns| format!("taken after {}", time(ns)));
@@ -164,7 +172,7 @@ pub(super) fn slowest(snapshot: &Snapshot, process: i32) -> Vec<String> {
 }
 
 /// A row's name without that of the process that is shown alone: all its rows have it in common.
-pub(super) fn without_own(row: &Row, process: i32, own: &str) -> String {
+pub(crate) fn without_own(row: &Row, process: i32, own: &str) -> String {
     let name = row.name.as_str();
     let short = match row.subject {
         Some(Subject::Pair { from, .. }) if from == process => {
@@ -177,11 +185,11 @@ pub(super) fn without_own(row: &Row, process: i32, own: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A snapshot of two processes that call each other.
-    pub(in crate::cli::top) fn snapshot() -> Snapshot {
+    pub(crate) fn snapshot() -> Snapshot {
         let row = |pid: i32, name: &str, calls: u64| Row {
             subject: Some(Subject::Process(pid)),
             pid: Some(pid),
