@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use vm::Arch;
 use vm::build::{
-    BuildError, Built, Check, Driver, Explained, Kept, News, Preempt, Setting, Tools, Wanted, build, clean,
-    kept, remove,
+    BuildError, Built, Check, Driver, News, Preempt, Setting, Tools, Wanted, build, clean, kept, remove,
+    table,
 };
 
-pub(super) use module::{OnDriver, built_module};
+pub(super) use module::built_module;
 
 use module::DriverModuleArgs;
 
@@ -132,18 +132,18 @@ impl KindArgs {
 
     /// The kernel of this kind from a source.
     pub(super) fn of(&self, source: &str, refresh: bool) -> Wanted {
-        let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let usual = Wanted::usual(source);
         Wanted {
-            source: source.to_owned(),
             driver: self.driver,
             preempt: self.preempt,
             checks: self.debug.clone(),
             settings: self.set.clone(),
             patches: self.patch.clone(),
-            arch: self.arch.unwrap_or(Arch::own()),
+            arch: self.arch.unwrap_or(usual.arch),
             tools: self.tools,
-            jobs: self.jobs.map_or_else(cpus, usize::from),
+            jobs: self.jobs.map_or(usual.jobs, usize::from),
             refresh,
+            ..usual
         }
     }
 }
@@ -236,66 +236,5 @@ impl KernelsArgs {
             );
         }
         say(&table(&all))
-    }
-}
-
-/// The kernels, one a line; what a built one differs in below it.
-fn table(all: &[Kept]) -> String {
-    let width = all.iter().map(|one| one.word.len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for one in all {
-        let origin = match &one.build {
-            Some(build) => {
-                format!("{} driver, from {}, by {}{}", build.driver, build.source, build.tools, lasted(build))
-            }
-            None => "fetched".to_owned(),
-        };
-        let megabytes = one.bytes as f64 / 1e6;
-        text += &format!("{:width$}  {:<6}  {megabytes:>5.1} MB  {origin}\n", one.word, one.arch.to_string());
-        let Some(build) = &one.build else { continue };
-        if !build.patches.is_empty() {
-            text += &format!("    patches: {}\n", build.patches.join(", "));
-        }
-        if !build.differs.is_empty() {
-            text += &format!("    differs from the usual kernel: {}\n", build.differs.join(", "));
-        }
-    }
-    text
-}
-
-/// How long a build took.
-fn lasted(build: &Explained) -> String {
-    let seconds = build.took.as_secs();
-    format!(" in {} min {} s", seconds / 60, seconds % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_list_says_where_each_kernel_is_from_and_how_it_differs() {
-        let build = Explained {
-            source: "debian:7.2".to_owned(),
-            driver: "c".to_owned(),
-            tools: "gcc".to_owned(),
-            took: Duration::from_secs(492),
-            patches: vec!["fix.patch".to_owned()],
-            differs: vec!["CONFIG_PREEMPT_RT=y".to_owned(), "-CONFIG_X=y".to_owned()],
-        };
-        let one = |word: &str, build| Kept {
-            word: word.to_owned(),
-            release: String::new(),
-            arch: Arch::X86,
-            bytes: 4_100_000,
-            build,
-        };
-        assert_eq!(
-            table(&[one("6.1.0-50-amd64", None), one("built:7.2.13-c-rt", Some(build))]),
-            "6.1.0-50-amd64     x86_64    4.1 MB  fetched\n\
-             built:7.2.13-c-rt  x86_64    4.1 MB  c driver, from debian:7.2, by gcc in 8 min 12 s\n\
-             \x20   patches: fix.patch\n\
-             \x20   differs from the usual kernel: CONFIG_PREEMPT_RT=y, -CONFIG_X=y\n"
-        );
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! `module` builds the driver alone.
 //! The plan is pure: options (`options`, `config`), the name (`name`), command lines (`make`, `debian`). `source`, `copy`
-//! and `workshop` prepare folders, `step` runs programs, `dropped` says what Kconfig left out, `list` shows the cache.
+//! and `workshop` prepare folders, `step` runs programs, `dropped` says what Kconfig left out, `list` finds what is in the cache, `table` shows it, `on_driver` names a kernel with another driver.
 
 mod config;
 mod copy;
@@ -19,10 +19,12 @@ mod log;
 mod make;
 mod module;
 mod name;
+mod on_driver;
 mod options;
 mod recipe;
 mod source;
 mod step;
+mod table;
 mod tools;
 mod workshop;
 
@@ -33,7 +35,9 @@ use std::time::{Duration, Instant};
 pub use error::BuildError;
 pub use list::{Explained, Kept, clean, kept, remove};
 pub use module::{BuiltModule, WantedModule, build_module};
+pub use on_driver::{Module, OnDriver};
 pub use options::{Check, Driver, Preempt, Setting, Tools, Wanted};
+pub use table::table;
 
 use crate::error::VmError;
 use crate::kernel::{self, Cache, built};

@@ -4,14 +4,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
-use vm::build::Wanted;
-
-use crate::cli::kernels::KindArgs;
+use super::kernels_of::Source;
+use vm::build::{Check, Driver, Preempt, Setting, Tools, Wanted};
 
 /// A set of kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Preset {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Preset {
     /// Checks of the kernel, preemption models, HZ, tracing: what configuration costs
     Page,
     /// The driver in C and the one in Rust
@@ -24,68 +22,73 @@ pub(super) enum Preset {
     Inherit,
 }
 
-/// A kernel of a preset.
-#[derive(Clone, Debug)]
-pub(super) enum Source {
-    /// A kernel as `--kernels` takes it.
-    Given(String),
-    /// A kernel as `--kernels` takes it, booted with a preemption model.
-    Preempted(String, &'static str),
-    /// A kernel as `--kernels` takes it, whose tests have a further flag.
-    Flagged(String, &'static str),
-    /// One that is built, unless it is in the cache, and a word of its command line.
-    Built(Box<Wanted>, Option<&'static str>),
+/// A kernel that is built, with the name of what it differs in.
+type Flavour = (&'static str, Wanted);
+
+/// The source of kernels that are built.
+const SOURCE: &str = "debian";
+
+/// The usual kernel.
+fn usual() -> Wanted {
+    Wanted::usual(SOURCE)
 }
 
-/// A configuration's name, and the flags of `vm build-kernel`.
-type Flavour = (&'static str, &'static str);
+/// The usual kernel with this driver, by Debian's tools: one compiler for both, because its choices cost as much as the driver's.
+fn with_driver(driver: Driver) -> Wanted {
+    Wanted { driver, tools: Tools::Debian, ..usual() }
+}
+
+/// The usual kernel with these options.
+fn with(settings: &[&str]) -> Wanted {
+    let parsed = |text: &&str| -> Setting { text.parse().expect("a constant, which a test parses") };
+    Wanted { settings: settings.iter().map(parsed).collect(), ..usual() }
+}
 
 /// The first is what the others are compared with.
-const PAGE: [Flavour; 9] = [
-    ("plain", ""),
-    ("DEBUG_PREEMPT", "--debug preempt"),
-    ("DEBUG_SPINLOCK", "--debug spinlock"),
-    ("lockdep", "--debug lockdep"),
-    ("PREEMPT_LAZY", "--preempt lazy"),
-    ("PREEMPT_RT", "--preempt rt"),
-    ("no tracing", "--set CONFIG_FTRACE=n --set CONFIG_ENABLE_DEFAULT_TRACERS=n"),
-    ("HZ 1000", "--set CONFIG_HZ_1000=y"),
-    ("HZ 100", "--set CONFIG_HZ_100=y"),
-];
+fn page() -> Vec<Flavour> {
+    let checked = |check| Wanted { checks: vec![check], ..usual() };
+    let preempted = |preempt| Wanted { preempt: Some(preempt), ..usual() };
+    vec![
+        ("plain", usual()),
+        ("DEBUG_PREEMPT", checked(Check::Preempt)),
+        ("DEBUG_SPINLOCK", checked(Check::Spinlock)),
+        ("lockdep", checked(Check::Lockdep)),
+        ("PREEMPT_LAZY", preempted(Preempt::Lazy)),
+        ("PREEMPT_RT", preempted(Preempt::Rt)),
+        ("no tracing", with(&NO_TRACING)),
+        ("HZ 1000", with(&["CONFIG_HZ_1000=y"])),
+        ("HZ 100", with(&["CONFIG_HZ_100=y"])),
+    ]
+}
 
-/// One compiler for both, because its choices cost as much as the driver's.
-const DRIVERS: [Flavour; 2] = [("C", "--driver c --tools debian"), ("Rust", "--driver rust --tools debian")];
+const NO_TRACING: [&str; 2] = ["CONFIG_FTRACE=n", "CONFIG_ENABLE_DEFAULT_TRACERS=n"];
 
 /// Values of the boot option `preempt=`; the first is what the others are compared with. A kernel knows some of them.
 const MODELS: [&str; 4] = ["full", "lazy", "voluntary", "none"];
 
 /// One kernel, booted with proxy execution and without it: they differ in nothing else.
-const PROXY: &str = "--set CONFIG_EXPERT=y --set CONFIG_SCHED_PROXY_EXEC=y";
-
-const INHERIT: [Flavour; 2] =
-    [("none (Rust)", "--driver rust --tools debian"), ("nice (C)", "--driver c --tools debian")];
+const PROXY: [&str; 2] = ["CONFIG_EXPERT=y", "CONFIG_SCHED_PROXY_EXEC=y"];
 
 /// The patch that makes the C driver pass on real-time policies.
 const PATCH: &str = "contrib/kernel/inherit-rt.patch";
 
-/// The source of kernels that are built.
-const SOURCE: &str = "debian";
-
 impl Preset {
+    /// Each preset.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 5] = [Self::Page, Self::Drivers, Self::Versions, Self::Sched, Self::Inherit];
+
     /// Its kernels by name.
     ///
     /// # Errors
     /// A patch is not where it should be.
-    pub(super) fn kernels(self) -> Result<Vec<(String, Source)>, String> {
-        let built = |flavours: &[Flavour]| -> Vec<(String, Source)> {
-            flavours
-                .iter()
-                .map(|(name, flags)| ((*name).to_owned(), Source::Built(Box::new(wanted(flags)), None)))
-                .collect()
-        };
+    pub(crate) fn kernels(self) -> Result<Vec<(String, Source)>, String> {
+        let built = |(name, wanted): Flavour| (name.to_owned(), Source::Built(Box::new(wanted), None));
         Ok(match self {
-            Self::Page => built(&PAGE),
-            Self::Drivers => built(&DRIVERS),
+            Self::Page => page().into_iter().map(built).collect(),
+            Self::Drivers => {
+                let both = [("C", with_driver(Driver::C)), ("Rust", with_driver(Driver::Rust))];
+                both.map(built).to_vec()
+            }
             Self::Versions => {
                 ["6.1", "6.12", "7.2"].map(|name| (name.to_owned(), Source::Given(name.to_owned()))).to_vec()
             }
@@ -93,7 +96,7 @@ impl Preset {
                 let booted =
                     MODELS.map(|model| (model.to_owned(), Source::Preempted("7.2".to_owned(), model)));
                 let proxy =
-                    |name: &str, word| (name.to_owned(), Source::Built(Box::new(wanted(PROXY)), Some(word)));
+                    |name: &str, word| (name.to_owned(), Source::Built(Box::new(with(&PROXY)), Some(word)));
                 let others = [
                     ("rt".to_owned(), Source::Given("rt".to_owned())),
                     ("sched_ext".to_owned(), Source::Flagged("7.2".to_owned(), "sched-ext")),
@@ -103,15 +106,19 @@ impl Preset {
                 booted.into_iter().chain(others).collect()
             }
             Self::Inherit => {
-                let patched = Wanted { patches: vec![patch()?], ..wanted("--driver c --tools debian") };
-                let patched = ("rt (C, patched)".to_owned(), Source::Built(Box::new(patched), None));
-                built(&INHERIT).into_iter().chain([patched]).collect()
+                let patched = Wanted { patches: vec![patch()?], ..with_driver(Driver::C) };
+                let all = [
+                    ("none (Rust)", with_driver(Driver::Rust)),
+                    ("nice (C)", with_driver(Driver::C)),
+                    ("rt (C, patched)", patched),
+                ];
+                all.map(built).to_vec()
             }
         })
     }
 
     /// Its tests as one line each; empty for the usual ones.
-    pub(super) fn tests(self) -> &'static [&'static str] {
+    pub(crate) fn tests(self) -> &'static [&'static str] {
         match self {
             Self::Page | Self::Versions => &[],
             Self::Sched => &["kpi --driver kernel -s 64,4096", "latency hwbinder --driver kernel -i 300"],
@@ -130,17 +137,6 @@ impl Preset {
     }
 }
 
-/// The kernel that `vm build-kernel` makes of these flags.
-fn wanted(flags: &str) -> Wanted {
-    #[derive(Parser)]
-    struct Flags {
-        #[command(flatten)]
-        kind: KindArgs,
-    }
-    // The flags are constants, which a test parses.
-    Flags::parse_from(std::iter::once("build-kernel").chain(flags.split_whitespace())).kind.of(SOURCE, false)
-}
-
 /// The patch, below the working folder. It has the kernel's licence, so that no package of this program brings it.
 fn patch() -> Result<PathBuf, String> {
     let patch = PathBuf::from(PATCH);
@@ -154,18 +150,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_flavour_is_one_that_can_be_built_and_every_test_is_one() {
-        for (name, flags) in PAGE.iter().chain(&DRIVERS).chain(&INHERIT).chain(&[("proxy", PROXY)]) {
-            let wanted = wanted(flags);
-            assert_eq!(wanted.source, SOURCE, "{name}");
+    fn every_option_is_one_and_every_test_is_one() {
+        for options in [&NO_TRACING[..], &PROXY, &["CONFIG_HZ_1000=y"], &["CONFIG_HZ_100=y"]] {
+            assert_eq!(with(options).settings.len(), options.len());
         }
-        for preset in Preset::value_variants() {
-            let tests = preset.tests().iter();
-            tests.for_each(|test| {
-                assert!(super::super::words(test).is_ok(), "{test}: {:?}", super::super::words(test))
-            });
+        for preset in Preset::ALL {
+            for test in preset.tests() {
+                assert!(
+                    crate::cli::matrix::kernels_of::words(test).is_ok(),
+                    "{test}: {:?}",
+                    crate::cli::matrix::kernels_of::words(test)
+                );
+            }
+            let Ok(kernels) = preset.kernels() else {
+                assert_eq!(preset, Preset::Inherit, "only it needs the checkout");
+                continue;
+            };
             let names: std::collections::BTreeSet<String> =
-                preset.kernels().expect("in the checkout").into_iter().map(|(name, _)| name).collect();
+                kernels.into_iter().map(|(name, _)| name).collect();
             assert!(names.len() > 1, "{preset:?}");
         }
     }

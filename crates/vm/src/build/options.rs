@@ -180,6 +180,25 @@ pub struct Wanted {
     pub refresh: bool,
 }
 
+impl Wanted {
+    /// The usual kernel of a source: the driver in C, for this machine's CPUs, with a job for each of them.
+    #[must_use]
+    pub fn usual(source: &str) -> Self {
+        Self {
+            source: source.to_owned(),
+            driver: Driver::C,
+            preempt: None,
+            checks: Vec::new(),
+            settings: Vec::new(),
+            patches: Vec::new(),
+            arch: Arch::own(),
+            tools: Tools::Auto,
+            jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            refresh: false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
