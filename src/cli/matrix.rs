@@ -1,13 +1,12 @@
 //! The command `matrix`: the same tests on many kernels, and what each costs relative to the first.
-//! Not here: measuring them (`bench::matrix`), the table (`record::matrix`), the presets (`presets`).
-
-mod kernels_of;
-mod presets;
+//! Not here: measuring them (`bench::matrix`), the table (`record::matrix`).
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::ab::RunFailure;
+use bench::matrix::kernels::{self as matrix_kernels, Kernels, Source, named as kernel, usual_tests, words};
+use bench::matrix::presets::Preset;
 use bench::matrix::{MatrixOptions, Watcher, execute};
 use clap::{Args, ValueEnum};
 use record::compare::Options;
@@ -15,9 +14,6 @@ use record::matrix::{Matrix, matrix};
 use record::render::matrix as render;
 use store::lock::FolderLock;
 use vm::build::{BuildError, Built, BuiltModule, Wanted, WantedModule};
-
-use kernels_of::{Kernels, Source, named as kernel, usual_tests, words};
-use presets::Preset;
 
 use super::kernels;
 use super::output::Sink;
@@ -175,7 +171,7 @@ impl MatrixArgs {
 /// Builds, and says on standard error what it does.
 struct Builder;
 
-impl kernels_of::Builder for Builder {
+impl matrix_kernels::Builder for Builder {
     fn kernel(&mut self, wanted: &Wanted) -> Result<Built, BuildError> {
         kernels::built(wanted)
     }

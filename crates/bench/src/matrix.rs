@@ -1,8 +1,12 @@
 //! Many kernels in the same tests: every round runs each test on each kernel, so that drift of the machine affects all.
+//! [`kernels`] makes them of words and [`presets`].
 //! Not here: one run (`crate::ab::Bench`), the table (`record::matrix`).
 //!
 //! Each run leaves its record in the folder at once. A later call with the same folder measures only what is missing, so
 //! nothing is lost with a crash. A kernel that fails in a test is left out of that test's further rounds.
+
+pub mod kernels;
+pub mod presets;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

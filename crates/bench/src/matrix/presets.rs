@@ -4,12 +4,13 @@
 
 use std::path::PathBuf;
 
-use super::kernels_of::Source;
 use vm::build::{Check, Driver, Preempt, Setting, Tools, Wanted};
+
+use super::kernels::Source;
 
 /// A set of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Preset {
+pub enum Preset {
     /// Checks of the kernel, preemption models, HZ, tracing: what configuration costs
     Page,
     /// The driver in C and the one in Rust
@@ -74,14 +75,13 @@ const PATCH: &str = "contrib/kernel/inherit-rt.patch";
 
 impl Preset {
     /// Each preset.
-    #[cfg(test)]
-    pub(crate) const ALL: [Self; 5] = [Self::Page, Self::Drivers, Self::Versions, Self::Sched, Self::Inherit];
+    pub const ALL: [Self; 5] = [Self::Page, Self::Drivers, Self::Versions, Self::Sched, Self::Inherit];
 
     /// Its kernels by name.
     ///
     /// # Errors
     /// A patch is not where it should be.
-    pub(crate) fn kernels(self) -> Result<Vec<(String, Source)>, String> {
+    pub fn kernels(self) -> Result<Vec<(String, Source)>, String> {
         let built = |(name, wanted): Flavour| (name.to_owned(), Source::Built(Box::new(wanted), None));
         Ok(match self {
             Self::Page => page().into_iter().map(built).collect(),
@@ -118,7 +118,7 @@ impl Preset {
     }
 
     /// Its tests as one line each; empty for the usual ones.
-    pub(crate) fn tests(self) -> &'static [&'static str] {
+    pub fn tests(self) -> &'static [&'static str] {
         match self {
             Self::Page | Self::Versions => &[],
             Self::Sched => &["kpi --driver kernel -s 64,4096", "latency hwbinder --driver kernel -i 300"],
@@ -157,9 +157,9 @@ mod tests {
         for preset in Preset::ALL {
             for test in preset.tests() {
                 assert!(
-                    crate::cli::matrix::kernels_of::words(test).is_ok(),
+                    crate::matrix::kernels::words(test).is_ok(),
                     "{test}: {:?}",
-                    crate::cli::matrix::kernels_of::words(test)
+                    crate::matrix::kernels::words(test)
                 );
             }
             let Ok(kernels) = preset.kernels() else {

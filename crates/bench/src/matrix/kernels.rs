@@ -3,14 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use bench::ab::Side;
 use record::compare::Group;
 use record::matrix::Kernel;
 use vm::build::{BuildError, Built, BuiltModule, Module, OnDriver, Wanted, WantedModule};
 
+use crate::ab::Side;
+
 /// A kernel of a preset.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub enum Source {
     /// A kernel as `--kernels` takes it.
     Given(String),
     /// A kernel as `--kernels` takes it, booted with a preemption model.
@@ -22,7 +23,7 @@ pub(crate) enum Source {
 }
 
 /// Builds what is missing.
-pub(crate) trait Builder {
+pub trait Builder {
     /// Builds a kernel, unless it is in the cache.
     ///
     /// # Errors
@@ -37,7 +38,7 @@ pub(crate) trait Builder {
 }
 
 /// A kernel's name, and its words for `vm --kernel`.
-pub(crate) type Named = (String, String);
+pub type Named = (String, String);
 
 /// A kernel that can be booted.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ struct Ready {
 ///
 /// # Errors
 /// The text has no kernel, or an empty name.
-pub(crate) fn named(text: &str) -> Result<Named, String> {
+pub fn named(text: &str) -> Result<Named, String> {
     // The names of built kernels, and paths, may have one of their own.
     let named = text.split_once('=').filter(|(name, _)| !name.starts_with("built:") && !name.contains('/'));
     let (name, kernel) = match named {
@@ -79,7 +80,7 @@ pub(crate) fn named(text: &str) -> Result<Named, String> {
 ///
 /// # Errors
 /// The text is not one line of words.
-pub(crate) fn words(text: &str) -> Result<Vec<String>, String> {
+pub fn words(text: &str) -> Result<Vec<String>, String> {
     let mut commands = vm::script::parse(text)?;
     if commands.len() > 1 {
         return Err("a test is one line; repeat --tests for more".to_owned());
@@ -89,7 +90,7 @@ pub(crate) fn words(text: &str) -> Result<Vec<String>, String> {
 
 /// Both flavours at a small, a medium and a large payload, beside a pipe and bare ioctls.
 #[must_use]
-pub(crate) fn usual_tests() -> Vec<Vec<String>> {
+pub fn usual_tests() -> Vec<Vec<String>> {
     let test = |flavour: &str| {
         let filter = "--benchmark_filter=/(4|4096|65536)$";
         ["throughput", flavour, "--driver", "kernel", "--controls", "pipe,raw", filter]
@@ -101,7 +102,7 @@ pub(crate) fn usual_tests() -> Vec<Vec<String>> {
 
 /// The kernels of a matrix.
 #[derive(Clone, Debug)]
-pub(crate) struct Kernels {
+pub struct Kernels {
     ready: Vec<Ready>,
     unbuilt: Vec<Unbuilt>,
 }
@@ -111,7 +112,7 @@ impl Kernels {
     ///
     /// # Errors
     /// Two have one name.
-    pub(crate) fn prepare(
+    pub fn prepare(
         all: Vec<(String, Source)>,
         builder: &mut dyn Builder,
         broken: &mut dyn FnMut(&str, &BuildError),
@@ -136,7 +137,7 @@ impl Kernels {
 
     /// Those that can be booted, as sides, with further flags of `vm` without their dashes.
     #[must_use]
-    pub(crate) fn sides(&self, vm_flags: &[String]) -> Vec<(String, Side)> {
+    pub fn sides(&self, vm_flags: &[String]) -> Vec<(String, Side)> {
         let side = |ready: &Ready| {
             let model = ready.model.map(|model| format!("append=preempt={model}"));
             let append = ready.append.map(|word| format!("append={word}"));
@@ -150,7 +151,7 @@ impl Kernels {
     /// What was measured of so many tests, with a row for each kernel that could not be built, or ran with another
     /// preemption model than its own.
     #[must_use]
-    pub(crate) fn judged(&self, measured: Vec<Kernel>, tests: usize) -> Vec<Kernel> {
+    pub fn judged(&self, measured: Vec<Kernel>, tests: usize) -> Vec<Kernel> {
         let models: Vec<_> =
             self.ready.iter().filter_map(|ready| Some((ready.name.clone(), ready.model?))).collect();
         let mut kernels: Vec<Kernel> = measured.into_iter().map(|kernel| obedient(kernel, &models)).collect();
@@ -241,7 +242,7 @@ mod tests {
     #[test]
     fn a_kernel_without_the_model_is_a_row_that_says_so() {
         let ran_with = |model: Option<&str>| {
-            let text = include_bytes!("../../../tests/golden/throughput.json");
+            let text = include_bytes!("../../../../tests/golden/throughput.json");
             let mut run = record::Run::from_json(text).expect("a record");
             run.host.kernel.preemption = model.map(str::to_owned);
             let member = record::compare::Member { file: String::new(), run };
