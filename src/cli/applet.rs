@@ -4,12 +4,13 @@
 
 use bench::plan::Flavour;
 use bench::plan::gbench;
+use bench::plan::request::Test;
 use clap::{Args, Command, CommandFactory};
 
 use super::atrace;
 use super::latency;
 use super::program::Program;
-use super::throughput::{self, Test, hwbinder, workers};
+use super::throughput::{self, hwbinder, workers};
 use super::{CommandResult, Failure, exit, help, parse};
 
 /// An Android tool that this program implements.

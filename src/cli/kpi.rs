@@ -1,6 +1,7 @@
 //! The command `kpi`: the three figures that Android publishes of each kernel release, in one table.
 //! Not here: measuring (`bench::run`), the table (`record::render::kpi`), each test by itself (`throughput addints`, `rpc`, `hwbinder`).
 
+use bench::plan::request::ascending;
 use bench::plan::{Controls, Family, Filter, Placement, Plan};
 use clap::Args;
 use record::HostClass;
@@ -8,7 +9,6 @@ use record::render::kpi::TEST;
 
 use super::CommandResult;
 use super::choice;
-use super::throughput::own::ascending;
 use super::throughput::rounds::RoundsArgs;
 
 /// Rounds where time is measured, and where instructions are counted, which are the same in each round.

@@ -1,10 +1,11 @@
 //! The command `scenario`: loads of which one process measures a part, and their descriptions.
 //! Not here: the scenarios (crate `workload`), measuring (`throughput`).
 
+use bench::plan::request::Test;
 use clap::{Arg, Args, Command};
 use workload::scenario::{self, Scenario, Template};
 
-use super::throughput::{self, Test, own};
+use super::throughput::{self, own};
 use super::{CommandResult, Failure, exit, say};
 
 const ALL: &str = "all";

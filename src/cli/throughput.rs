@@ -12,6 +12,7 @@ pub(super) mod workers;
 
 use bench::plan::Plan;
 use bench::plan::gbench::{Flags, InfoRequest};
+use bench::plan::request::Test;
 use bench::run::RunError;
 use clap::{Args, Command, Subcommand};
 use record::Run;
@@ -19,8 +20,7 @@ use record::formats::gbench::{FOLLOWED_VERSION, Format};
 
 use super::output::Sink;
 use super::{CommandResult, command_line, complain, exit, help_text, note, say, status_of};
-use own::Own;
-pub(super) use own::Test;
+use own::{Own, about};
 use report::Report;
 
 /// Measure the cost of binder and hwbinder calls, of one pair or many at once
@@ -36,17 +36,17 @@ pub(super) struct ThroughputArgs {
 
 #[derive(Debug, Subcommand)]
 enum Wanted {
-    #[command(about = Test::Binder.about())]
+    #[command(about = about(Test::Binder))]
     Binder(Dialect),
-    #[command(about = Test::Hwbinder.about())]
+    #[command(about = about(Test::Hwbinder))]
     Hwbinder(Dialect),
-    #[command(about = Test::All.about())]
+    #[command(about = about(Test::All))]
     All(Dialect),
-    #[command(about = Test::Ping.about())]
+    #[command(about = about(Test::Ping))]
     Ping(Dialect),
-    #[command(name = "addints", about = Test::AddInts.about())]
+    #[command(name = "addints", about = about(Test::AddInts))]
     AddInts(Dialect),
-    #[command(about = Test::Rpc.about())]
+    #[command(about = about(Test::Rpc))]
     Rpc(Dialect),
     CompareFlavours(flavours::FlavoursArgs),
     Workers(workers::WorkersArgs),

@@ -12,6 +12,7 @@ mod gate;
 pub mod gbench;
 mod min_time;
 mod placement;
+pub mod request;
 
 pub use dialect::Dialect;
 pub use family::{Controls, Family, ScenarioCase};

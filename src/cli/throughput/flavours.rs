@@ -2,13 +2,13 @@
 //! run.
 //! Not here: measuring (`bench::run`), the tables (`record::render::flavours`).
 
+use bench::plan::request::ascending;
 use bench::plan::{Controls, Family, Placement, Plan, Release, largest_payload};
 use clap::Parser;
 use record::render::flavours::{self, Limit};
 
 use super::super::CommandResult;
 use super::super::choice;
-use super::own::ascending;
 use super::rounds::RoundsArgs;
 
 /// Compare binder, hwbinder, the same interface without IPC, and every control
