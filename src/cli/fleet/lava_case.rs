@@ -1,5 +1,5 @@
 //! A command in a LAVA job: it runs, then its results are printed as LAVA's signals and its records as lines of the log.
-//! Not here: the job (`super::lava`), the signals (`record::formats::convert`), the lines (`record::lava`).
+//! Not here: the job (`fleet::lava`), the signals (`record::formats::convert`), the lines (`record::lava`).
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
@@ -9,6 +9,7 @@ use store::job_log::signals;
 use store::records::{files_of, is_first, read};
 use sys::private_folder::PrivateFolder;
 
+use super::lava_job::{BEGINS, ENDS};
 use crate::cli::program::Program;
 use crate::cli::{CommandResult, Failure, OrExit, exit, say, tell};
 
@@ -21,11 +22,6 @@ pub(super) struct CaseArgs {
     #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<String>,
 }
-
-/// Line before the results, for monitors.
-pub(super) const BEGINS: &str = "binderperf lava-case: results begin";
-/// Line behind the results.
-pub(super) const ENDS: &str = "binderperf lava-case: results end";
 
 /// Runs the command and prints its results.
 pub(super) fn run(args: &CaseArgs, program: &Program) -> CommandResult {

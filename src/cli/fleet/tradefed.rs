@@ -1,17 +1,11 @@
-//! Modules for Android's Trade Federation: one for its Google Benchmark runner, one for its runner of executables.
-//! Not here: the output that these parse (`record::formats::gbench`).
-//! Facts: `GoogleBenchmarkTest` runs every file below its folder with Google Benchmark's flags, so the program goes there
-//! under a name by which it knows them; `ExecutableTargetTest` runs command lines and takes a status other than 0 as a
-//! failure; `PushFilePreparer` takes files from the module's folder for the device's architecture;
-//! `FilePullerLogCollector` brings folders back. A source tree calls a module's file `AndroidTest.xml`, a folder of built
-//! modules `MODULE.config`.
+//! The command `fleet tradefed`: its options.
+//! Not here: the modules (`fleet::tradefed`).
 
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 
-use super::{architecture, write};
+use super::modules::write_modules;
 use crate::cli::{CommandResult, OrExit, exit, say};
 
 /// Write modules for Android's Trade Federation (tradefed)
@@ -33,70 +27,10 @@ pub(super) struct TradefedArgs {
     no_root: bool,
 }
 
-/// Name by which the program acts as Google Benchmark's.
-const BENCHMARK: &str = "libhwbinder_benchmark";
-/// Name of the program in a module.
-const PROGRAM: &str = "binderperf";
-/// Folder of the program on a device.
-const FOLDER: &str = "/data/local/tmp/binderperf";
-/// Folder of records on a device.
-const RECORDS: &str = "/data/local/tmp/binderperf-records";
-
-/// Tests that register services of their own: names and words.
-const TESTS: [(&str, &str); 4] = [
-    ("binder-latency", "latency binder"),
-    ("hwbinder-latency", "latency hwbinder"),
-    ("inheritance", "inheritance"),
-    ("conformance", "conformance"),
-];
-/// Tests for production builds.
-const PINGS: [(&str, &str); 1] = [("ping", "throughput ping --device binder")];
-
-#[derive(Serialize)]
-struct Values {
-    root: bool,
-    program: &'static str,
-    benchmark: &'static str,
-    folder: &'static str,
-    records: &'static str,
-    /// Names and command lines.
-    tests: Vec<(&'static str, String)>,
-}
-
 /// Writes both modules.
 pub(super) fn run(args: &TradefedArgs) -> CommandResult {
     let own = || std::env::current_exe().map(|program| vec![program]).or_exit(exit::INTERNAL);
     let programs = if args.binary.is_empty() { own()? } else { args.binary.clone() };
-    let tests = if args.no_root { PINGS.as_slice() } else { TESTS.as_slice() };
-    let line = |(name, words): &(&'static str, &str)| {
-        // A conformance run has no record.
-        let kept =
-            if *words == "conformance" { String::new() } else { format!(" --record {RECORDS}/{name}.json") };
-        (*name, format!("{FOLDER}/{PROGRAM} {words}{kept}"))
-    };
-    let values = Values {
-        root: !args.no_root,
-        program: PROGRAM,
-        benchmark: BENCHMARK,
-        folder: FOLDER,
-        records: RECORDS,
-        tests: tests.iter().map(line).collect(),
-    };
-    let modules = [
-        ("binderperf-benchmark", include_str!("tradefed/benchmark.xml")),
-        ("binderperf-tests", include_str!("tradefed/tests.xml")),
-    ];
-    // Without services of its own there is nothing for the benchmark runner, which knows no other words than its flags.
-    for (module, template) in modules.into_iter().skip(usize::from(args.no_root)) {
-        let folder = args.out.join(module);
-        let text = page::render(template, &values).or_exit(exit::INTERNAL)? + "\n";
-        for name in ["AndroidTest.xml".to_owned(), format!("{module}.config")] {
-            write(&folder, &folder.join(name), |path| sys::draft::write(path, &text))?;
-        }
-        for program in &programs {
-            let folder = folder.join(architecture(program)?);
-            write(&folder, &folder.join(PROGRAM), |path| sys::draft::copy(program, path).map(drop))?;
-        }
-    }
+    write_modules(&args.out, &programs, !args.no_root)?;
     say(&format!("{}\n", args.out.display()))
 }
