@@ -3,9 +3,6 @@
 
 mod lava;
 mod lava_case;
-mod lava_job;
-mod modules;
-mod program_files;
 mod tradefed;
 
 use ::fleet::FleetError;

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use fleet::lava::{self as job, Job};
 use vm::Arch;
 
 use super::lava_case;
-use super::lava_job::{self, Job};
 use crate::cli::choice;
 use crate::cli::program::Program;
 use crate::cli::progress::StatusLine;
@@ -88,7 +88,7 @@ enum Device {
     Fastboot,
 }
 
-impl From<Device> for lava_job::Device {
+impl From<Device> for job::Device {
     fn from(device: Device) -> Self {
         match device {
             Device::Qemu => Self::Qemu,

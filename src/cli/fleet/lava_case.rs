@@ -5,11 +5,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use clap::Args;
+use fleet::lava::{BEGINS, ENDS};
 use store::job_log::signals;
 use store::records::{files_of, is_first, read};
 use sys::private_folder::PrivateFolder;
 
-use super::lava_job::{BEGINS, ENDS};
 use crate::cli::program::Program;
 use crate::cli::{CommandResult, Failure, OrExit, exit, say, tell};
 

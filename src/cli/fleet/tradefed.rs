@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fleet::tradefed::write_modules;
 
-use super::modules::write_modules;
 use crate::cli::{CommandResult, OrExit, exit, say};
 
 /// Write modules for Android's Trade Federation (tradefed)

@@ -9,7 +9,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fleet::FleetError;
 use record::HostClass;
 use record::lava::PATTERN;
 use serde::Serialize;
@@ -18,16 +17,17 @@ use sys::draft::{self, Draft};
 use vm::kernel::Choice;
 use vm::{Arch, Options};
 
-use super::program_files::{architecture, write};
+use crate::FleetError;
+use crate::program_files::{architecture, write};
 
 /// Line before the results, for monitors.
-pub(super) const BEGINS: &str = "binderperf lava-case: results begin";
+pub const BEGINS: &str = "binderperf lava-case: results begin";
 /// Line behind the results.
-pub(super) const ENDS: &str = "binderperf lava-case: results end";
+pub const ENDS: &str = "binderperf lava-case: results end";
 
 /// Kinds of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Device {
+pub enum Device {
     /// A guest that LAVA boots.
     Qemu,
     /// A board that LAVA reaches by ssh.
@@ -49,39 +49,39 @@ impl Device {
 
 /// A job that is to be written.
 #[derive(Clone, Debug)]
-pub(super) struct Job {
+pub struct Job {
     /// Folder for the job, which is created if missing.
-    pub(super) out: PathBuf,
+    pub out: PathBuf,
     /// Kind of device.
-    pub(super) device: Device,
+    pub device: Device,
     /// LAVA's name of the device type; else the kind.
-    pub(super) device_type: Option<String>,
+    pub device_type: Option<String>,
     /// URL at which LAVA's dispatcher finds the folder; else the folder on its own machine.
-    pub(super) url: Option<String>,
+    pub url: Option<String>,
     /// This program.
-    pub(super) program: PathBuf,
+    pub program: PathBuf,
     /// It for the devices, one for each architecture; none for this one.
-    pub(super) binaries: Vec<PathBuf>,
+    pub binaries: Vec<PathBuf>,
     /// Time limit of the command in minutes.
-    pub(super) minutes: u32,
+    pub minutes: u32,
     /// Kernel of a guest, as `vm --kernel` takes it.
-    pub(super) kernel: Vec<String>,
+    pub kernel: Vec<String>,
     /// Architecture of a guest.
-    pub(super) arch: Option<Arch>,
+    pub arch: Option<Arch>,
     /// CPUs of a guest.
-    pub(super) smp: u32,
+    pub smp: u32,
     /// Memory of a guest in MiB.
-    pub(super) memory: u32,
+    pub memory: u32,
     /// Whether the lab's QEMU devices have KVM.
-    pub(super) kvm: bool,
+    pub kvm: bool,
     /// Images that fastboot flashes before, as PARTITION=URL.
-    pub(super) images: Vec<String>,
+    pub images: Vec<String>,
     /// Container image with adb and fastboot.
-    pub(super) docker: Option<String>,
+    pub docker: Option<String>,
     /// Names by which the program acts as another tool.
-    pub(super) names: Vec<String>,
+    pub names: Vec<String>,
     /// The command whose results are wanted.
-    pub(super) words: Vec<String>,
+    pub words: Vec<String>,
 }
 
 /// Name of the tarball with the definition.
@@ -129,7 +129,7 @@ impl Job {
     ///
     /// # Errors
     /// [`FleetError`].
-    pub(super) fn write(&self, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, FleetError> {
+    pub fn write(&self, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, FleetError> {
         self.check()?;
         fs::create_dir_all(&self.out).map_err(|error| StoreError::unwritten("make", &self.out, error))?;
         let url = self.url()?;
@@ -288,4 +288,47 @@ fn quoted(text: &str) -> String {
 
 fn pair((name, url): (&str, &str)) -> (String, String) {
     (quoted(name), quoted(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(device: Device) -> Job {
+        Job {
+            out: PathBuf::from("jobs"),
+            device,
+            device_type: None,
+            url: Some("http://lab/jobs/".to_owned()),
+            program: PathBuf::from("binderperf"),
+            binaries: Vec::new(),
+            minutes: 30,
+            kernel: Vec::new(),
+            arch: None,
+            smp: 2,
+            memory: 1024,
+            kvm: false,
+            images: Vec::new(),
+            docker: None,
+            names: Vec::new(),
+            words: vec!["run".to_owned()],
+        }
+    }
+
+    #[test]
+    fn options_of_another_kind_of_device_are_refused_before_anything_is_written() {
+        let phone = Job { docker: Some("image".to_owned()), ..job(Device::Fastboot) };
+        for (job, says) in [
+            (Job { kvm: true, ..job(Device::Ssh) }, "--device qemu"),
+            (Job { docker: Some("x".to_owned()), ..job(Device::Qemu) }, "--device fastboot"),
+            (Job { binaries: vec!["a".into(), "b".into()], ..job(Device::Qemu) }, "one --binary"),
+            (phone.clone(), "needs --image"),
+            (Job { images: vec!["boot=".to_owned()], ..phone.clone() }, "PARTITION=URL"),
+        ] {
+            let why = job.write(&mut |_| {}).expect_err("refused").to_string();
+            assert!(why.contains(says), "{why}");
+        }
+        assert!(Job { images: vec!["boot=http://x".to_owned()], ..phone }.check().is_ok());
+        assert_eq!(job(Device::Ssh).url().expect("given"), "http://lab/jobs");
+    }
 }

@@ -8,10 +8,10 @@
 
 use std::path::{Path, PathBuf};
 
-use fleet::FleetError;
 use serde::Serialize;
 
-use super::program_files::{architecture, write};
+use crate::FleetError;
+use crate::program_files::{architecture, write};
 
 /// Name by which the program acts as Google Benchmark's.
 const BENCHMARK: &str = "libhwbinder_benchmark";
@@ -47,7 +47,7 @@ struct Values {
 ///
 /// # Errors
 /// [`FleetError`].
-pub(super) fn write_modules(out: &Path, programs: &[PathBuf], root: bool) -> Result<(), FleetError> {
+pub fn write_modules(out: &Path, programs: &[PathBuf], root: bool) -> Result<(), FleetError> {
     let tests = if root { TESTS.as_slice() } else { PINGS.as_slice() };
     let line = |(name, words): &(&'static str, &str)| {
         // A conformance run has no record.

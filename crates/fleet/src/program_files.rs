@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use fleet::FleetError;
 use store::{StoreError, input};
 
+use crate::FleetError;
+
 /// Writes a file of a folder, which is created if missing.
-pub(super) fn write(
+pub(crate) fn write(
     folder: &Path,
     file: &Path,
     act: impl Fn(&Path) -> std::io::Result<()>,
@@ -17,7 +18,7 @@ pub(super) fn write(
 }
 
 /// The architecture of a program by Android's name. Facts: `elf(5)`, `e_machine` at byte 18.
-pub(super) fn architecture(program: &Path) -> Result<&'static str, FleetError> {
+pub(crate) fn architecture(program: &Path) -> Result<&'static str, FleetError> {
     input::whole(program)?;
     let bytes = fs::read(program).map_err(|error| StoreError::unread("read", program, error))?;
     let machine = bytes.get(18..20).filter(|_| bytes.starts_with(b"\x7fELF"));
