@@ -3,16 +3,16 @@
 
 mod desk;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use record::Run;
 use record::render::targets::{Column, targets};
-use remote::{Job, Naming, Placed, Programs, Target, placed};
+use remote::{Job, Naming, Placed, Places, Programs, Target, Unprepared, labels, placed, prepare};
 use store::input;
 use store::lock::FolderLock;
-use store::records::is_first;
+use store::records::{collect, in_files};
 use vm::{Options, kernel::Choice};
 
 use super::applet;
@@ -22,7 +22,7 @@ use super::progress::StatusLine;
 use super::terminal;
 use super::vm::{passed_on, refused};
 use super::{CommandResult, Failure, OrExit, complain, exit, note, say, status_of};
-use desk::{Desk, Places};
+use desk::Desk;
 
 /// The record of a test that was not asked for one, for the table; the numbers of several machines do not meet.
 const FOR_THE_TABLE: &str = "binderperf-on.json";
@@ -61,33 +61,13 @@ fn run_on_each(on: &On) -> CommandResult {
             .unwrap_or_else(|failure| Measured { status: status_of(Err(failure)), runs: Vec::new() });
         status = if status == exit::FINE { ended } else { status };
         let ended = format!("status {ended}, {} s", begun.elapsed().as_secs());
-        columns.push(Column { target: headed(target), ended, runs });
+        columns.push(Column { target: target.head(), ended, runs });
         if sys::stop_signal::received().is_some() {
             break;
         }
     }
     say(&format!("\n{}", targets(&columns)))?;
     Ok(status)
-}
-
-/// The target as the head of a column: of a kernel's path its last part.
-fn headed(target: &Target) -> String {
-    match target {
-        Target::Vm(Some(kernel)) => format!("vm:{}", kernel.rsplit('/').next().unwrap_or(kernel)),
-        other => other.to_string(),
-    }
-}
-
-/// A name for each target, as part of a path; the same one twice gets a number.
-fn labels(targets: &[Target]) -> Vec<String> {
-    let mut labels: Vec<String> = Vec::new();
-    for target in targets {
-        let label = target.label();
-        let numbered = (2..=targets.len()).map(|number| format!("{label}.{number}"));
-        let free = [label.clone()].into_iter().chain(numbered).find(|label| !labels.contains(label));
-        labels.push(free.unwrap_or(label));
-    }
-    labels
 }
 
 /// Results from a machine.
@@ -122,7 +102,7 @@ impl Prepared {
             Target::Adb(_) | Target::Ssh { .. } => Naming::Below,
         };
         let placed = placed(&words, naming, label).or_exit(exit::USAGE)?;
-        prepare(&placed, label.is_some())?;
+        prepare(&placed, label.is_some()).map_err(unprepared)?;
         Ok(Self { placed, is_run, extra })
     }
 }
@@ -139,7 +119,7 @@ fn measured(on: &On, target: &Target, prepared: &Prepared) -> Result<Measured, F
         Target::Vm(kernel) => in_a_guest(target, placed, kernel.as_deref())?,
         Target::Adb(_) | Target::Ssh { .. } => elsewhere(on, target, placed, *is_run)?,
     };
-    let runs = records(&files);
+    let runs = in_files(&files);
     if *extra {
         placed.named().filter(|path| path.ends_with(FOR_THE_TABLE)).for_each(|path| {
             let _ = std::fs::remove_file(path);
@@ -156,27 +136,10 @@ fn is_without_record(words: &[String]) -> bool {
     measures && !words.iter().any(|word| word == "--record" || word.starts_with("--record="))
 }
 
-/// Refuses what would be refused at the end, after minutes of measuring; makes the folders of labels.
-fn prepare(placed: &Placed, is_labelled: bool) -> Result<(), Failure> {
-    for path in placed.named() {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if is_labelled {
-            std::fs::create_dir_all(parent)
-                .map_err(|error| Failure::of_file(exit::INTERNAL, "make", parent, &error))?;
-        }
-        if !parent.is_dir() {
-            return Err(Failure::new(exit::USAGE, format_args!("there is no folder {}", parent.display())));
-        }
-        if path.exists() && !path.is_dir() && !path.is_file() {
-            let why = "is neither a file nor a folder, and what comes back replaces it: name another file";
-            return Err(Failure::new(exit::USAGE, format_args!("{} {why}", path.display())));
-        }
-        if path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
-            let why = "is not empty, and results would mix: give another folder";
-            return Err(Failure::new(exit::USAGE, format_args!("{} {why}", path.display())));
-        }
-    }
-    Ok(())
+/// The failure for a place that takes nothing.
+fn unprepared(why: Unprepared) -> Failure {
+    let status = if matches!(why, Unprepared::NotMade(..)) { exit::INTERNAL } else { exit::USAGE };
+    Failure::new(status, why)
 }
 
 /// Time for a copy of this program that was asked to stop.
@@ -252,19 +215,6 @@ fn in_a_guest(target: &Target, placed: &Placed, kernel: Option<&str>) -> Result<
     }
 }
 
-/// Every file of a folder, or the file itself.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) {
-    match std::fs::read_dir(path) {
-        Ok(entries) => {
-            let mut below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-            below.sort();
-            below.iter().for_each(|path| collect(path, files));
-        }
-        Err(_) if path.is_file() => files.push(path.to_owned()),
-        Err(_) => {}
-    }
-}
-
 /// Runs the command on another machine.
 fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<(u8, Vec<PathBuf>), Failure> {
     on.binary.as_deref().map_or(Ok(()), input::whole)?;
@@ -327,27 +277,9 @@ fn data_folder() -> Option<PathBuf> {
     data.map(|folder| folder.join(NAME))
 }
 
-/// The records among these files.
-fn records(files: &[PathBuf]) -> Vec<(String, Run)> {
-    let is_json = |path: &&PathBuf| path.extension().is_some_and(|end| end == "json") && !is_first(path);
-    let read = |path: &PathBuf| {
-        let run = std::fs::File::open(path).ok().and_then(|file| Run::read(file).ok())?;
-        Some((path.file_stem()?.to_string_lossy().into_owned(), run))
-    };
-    files.iter().filter(is_json).filter_map(read).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_target_has_a_folder_of_its_own() {
-        let targets = ["ssh:pi", "adb", "ssh:pi", "ssh:pi"].map(|word| word.parse().expect(word));
-        assert_eq!(labels(&targets), ["ssh-pi", "adb", "ssh-pi.2", "ssh-pi.3"]);
-        let alike = ["ssh:pi.2", "ssh:pi", "ssh:pi"].map(|word| word.parse().expect(word));
-        assert_eq!(labels(&alike), ["ssh-pi.2", "ssh-pi", "ssh-pi.3"]);
-    }
 
     #[test]
     fn a_record_is_asked_for_where_there_would_be_none() {

@@ -4,7 +4,8 @@
 //! A [`Target`] names the machine. A `link` starts `adb` or `ssh` with a script (`remote.sh`), whose answers come as frames
 //! (`exchange`). The `device` makes a command of them: it pushes this program, starts the command detached from the
 //! connection, follows its output, asks again where the connection was lost, and removes what it made. Once the user asks for a stop, each
-//! step has an end (`patience`). `placed` renames the files in the command's words.
+//! step has an end (`patience`). `placed` renames the files in the command's words, `prepare` looks at their
+//! places before, and `places` puts there what comes back.
 #![forbid(unsafe_code)]
 
 mod device;
@@ -15,6 +16,8 @@ mod lines;
 mod link;
 mod patience;
 mod placed;
+mod places;
+mod prepare;
 mod program;
 mod quote;
 mod target;
@@ -23,6 +26,8 @@ pub use device::{Job, Outcome, Sinks, run};
 pub use error::RemoteError;
 pub use link::{ADB_VARIABLE, SSH_VARIABLE};
 pub use placed::{Naming, Placed, placed};
+pub use places::Places;
+pub use prepare::{Unprepared, prepare};
 pub use program::Programs;
 pub use quote::quoted;
-pub use target::Target;
+pub use target::{Target, labels};

@@ -22,12 +22,34 @@ pub enum Target {
 }
 
 impl Target {
+    /// The target as the head of a column: of a kernel's path its last part.
+    #[must_use]
+    pub fn head(&self) -> String {
+        match self {
+            Self::Vm(Some(kernel)) => format!("vm:{}", kernel.rsplit('/').next().unwrap_or(kernel)),
+            other => other.to_string(),
+        }
+    }
+
     /// The target's name as part of a file name.
     #[must_use]
     pub fn label(&self) -> String {
         let safe = |letter: char| letter.is_ascii_alphanumeric() || "._-@".contains(letter);
         self.to_string().chars().map(|letter| if safe(letter) { letter } else { '-' }).collect()
     }
+}
+
+/// A name for each target, as part of a path; the same one twice gets a number.
+#[must_use]
+pub fn labels(targets: &[Target]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for target in targets {
+        let label = target.label();
+        let numbered = (2..=targets.len()).map(|number| format!("{label}.{number}"));
+        let free = [label.clone()].into_iter().chain(numbered).find(|label| !labels.contains(label));
+        labels.push(free.unwrap_or(label));
+    }
+    labels
 }
 
 impl fmt::Display for Target {
@@ -137,5 +159,13 @@ mod tests {
         assert_eq!(label("adb:127.0.0.1:5555"), "adb-127.0.0.1-5555");
         assert_eq!(label("vm:/boot/vmlinuz 6"), "vm--boot-vmlinuz-6");
         assert_eq!(label("ssh:me@pi"), "ssh-me@pi");
+    }
+
+    #[test]
+    fn each_target_has_a_folder_of_its_own() {
+        let targets = ["ssh:pi", "adb", "ssh:pi", "ssh:pi"].map(|word| word.parse::<Target>().expect(word));
+        assert_eq!(labels(&targets), ["ssh-pi", "adb", "ssh-pi.2", "ssh-pi.3"]);
+        let alike = ["ssh:pi.2", "ssh:pi", "ssh:pi"].map(|word| word.parse::<Target>().expect(word));
+        assert_eq!(labels(&alike), ["ssh-pi.2", "ssh-pi", "ssh-pi.3"]);
     }
 }

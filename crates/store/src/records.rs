@@ -60,6 +60,30 @@ impl Unread {
     }
 }
 
+/// Every file of a folder, or the file itself.
+pub fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+    match fs::read_dir(path) {
+        Ok(entries) => {
+            let mut below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+            below.sort();
+            below.iter().for_each(|path| collect(path, files));
+        }
+        Err(_) if path.is_file() => files.push(path.to_owned()),
+        Err(_) => {}
+    }
+}
+
+/// The records among these files, each with the name of its file; disturbed results that were measured again are none.
+#[must_use]
+pub fn in_files(files: &[PathBuf]) -> Vec<(String, Run)> {
+    let is_json = |path: &&PathBuf| path.extension().is_some_and(|end| end == "json") && !is_first(path);
+    let read = |path: &PathBuf| {
+        let run = fs::File::open(path).ok().and_then(|file| Run::read(file).ok())?;
+        Some((path.file_stem()?.to_string_lossy().into_owned(), run))
+    };
+    files.iter().filter(is_json).filter_map(read).collect()
+}
+
 /// Reads a record, or the only run of another program's output.
 ///
 /// # Errors
