@@ -3,6 +3,7 @@
 //! Not here: one client and its service (`crate::run`), the embedded driver's targets (`crate::speed`).
 //!
 //! - [`options`]: the validated request; [`layout`]: the servers and the callees of each client.
+//! - [`scaling`]: the cases of a test with an increasing number of clients.
 //! - [`role`]: one worker; [`endpoint`]: the flavours; [`tally`]: samples into figures.
 //!
 //! Facts: AOSP `binderThroughputTest.cpp` (Android 14) and `Benchmark_throughput.cpp` of libhwbinder.
@@ -12,6 +13,7 @@ mod endpoint;
 mod layout;
 pub mod options;
 pub(crate) mod role;
+pub mod scaling;
 mod tally;
 
 use std::time::Duration;
