@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use ftrace::atrace::{Plan, Session};
-use ftrace::categories::{self, Category};
+use ftrace::categories::{self, Category, known, of_userspace};
 use ftrace::tracefs::{TraceError, Tracefs};
 use store::input;
 use sys::draft::Draft;
@@ -126,38 +126,6 @@ pub(crate) fn run(name: &str, words: Vec<String>) -> CommandResult {
     parse::<Words>(name, words)?.carry_out()
 }
 
-/// Splits names into categories of kernel events and of userspace events.
-///
-/// # Errors
-/// [`TraceError::Usage`] names the unknown one and the valid ones.
-pub(super) fn known<N: AsRef<str>>(names: &[N]) -> Result<(Vec<&'static Category>, Vec<&str>), TraceError> {
-    let (mut kernel, mut userspace) = (Vec::new(), Vec::new());
-    for name in names.iter().map(AsRef::as_ref) {
-        match categories::named(name) {
-            Some(category) => kernel.push(category),
-            None if categories::OF_USERSPACE.contains(&name) => userspace.push(name),
-            None => {
-                return Err(TraceError::Usage(format!(
-                    "unknown tracing category {name:?}; there are: {}",
-                    categories::names()
-                )));
-            }
-        }
-    }
-    Ok((kernel, userspace))
-}
-
-/// Warns about categories that need Android's userspace.
-pub(super) fn tell_of_userspace(names: &[&str]) {
-    if !names.is_empty() {
-        note(format_args!(
-            "{}: sections that Android's own programs write into the trace when a system property tells them to; this \
-             program sets none\n",
-            names.join(" ")
-        ));
-    }
-}
-
 impl Words {
     fn carry_out(&self) -> CommandResult {
         if self.list_categories {
@@ -166,7 +134,7 @@ impl Words {
         let names = self.all_names()?;
         let (kernel, mut userspace) = known(&names)?;
         userspace.extend(self.applications.as_deref().map(|_| "-a"));
-        tell_of_userspace(&userspace);
+        of_userspace(&userspace).iter().for_each(|remark| super::tell(remark));
         if self.only_userspace {
             note("--only_userspace: nothing of the kernel's is switched\n");
             return Ok(exit::FINE);
@@ -328,14 +296,5 @@ mod tests {
         {
             assert!(Words::try_parse_from(bad.split(' ')).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn an_unknown_category_is_said_with_those_there_are() {
-        let names = ["sched", "gfx", "skhed"].map(str::to_owned);
-        let (kernel, userspace) = known(&names[..2]).expect("known");
-        assert_eq!((kernel.len(), userspace), (1, vec!["gfx"]));
-        let trouble = known(&names).expect_err("unknown").to_string();
-        assert!(trouble.contains("\"skhed\"") && trouble.contains("binder_driver"), "{trouble}");
     }
 }

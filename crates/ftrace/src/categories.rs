@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use super::tracefs::Buffer;
+use super::tracefs::{Buffer, TraceError};
 
 /// A named set of events.
 #[derive(Debug, PartialEq, Eq)]
@@ -238,6 +238,40 @@ pub fn list(buffer: &Buffer) -> String {
     text
 }
 
+/// Splits names into categories of kernel events and of userspace events.
+///
+/// # Errors
+/// [`TraceError::Usage`] names the unknown one and the valid ones.
+pub fn known<N: AsRef<str>>(words: &[N]) -> Result<(Vec<&'static Category>, Vec<&str>), TraceError> {
+    let (mut kernel, mut userspace) = (Vec::new(), Vec::new());
+    for name in words.iter().map(AsRef::as_ref) {
+        match named(name) {
+            Some(category) => kernel.push(category),
+            None if OF_USERSPACE.contains(&name) => userspace.push(name),
+            None => {
+                return Err(TraceError::Usage(format!(
+                    "unknown tracing category {name:?}; there are: {}",
+                    names()
+                )));
+            }
+        }
+    }
+    Ok((kernel, userspace))
+}
+
+/// A remark on categories that need Android's userspace, if there are any.
+#[must_use]
+pub fn of_userspace(names: &[&str]) -> Option<String> {
+    let remark = || {
+        format!(
+            "{}: sections that Android's own programs write into the trace when a system property tells them to; this \
+             program sets none",
+            names.join(" ")
+        )
+    };
+    (!names.is_empty()).then(remark)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,5 +327,14 @@ mod tests {
         let all = found(&buffer, &["binder_driver"]);
         assert_eq!(all.events, events);
         assert!(all.notes[0].contains("no binder/binder_transaction_alloc_buf"), "{:?}", all.notes);
+    }
+
+    #[test]
+    fn an_unknown_category_is_said_with_those_there_are() {
+        let names = ["sched", "gfx", "skhed"].map(str::to_owned);
+        let (kernel, userspace) = known(&names[..2]).expect("known");
+        assert_eq!((kernel.len(), userspace), (1, vec!["gfx"]));
+        let trouble = known(&names).expect_err("unknown").to_string();
+        assert!(trouble.contains("\"skhed\"") && trouble.contains("binder_driver"), "{trouble}");
     }
 }

@@ -80,6 +80,33 @@ pub struct Summary {
     pub left: Vec<String>,
 }
 
+impl Summary {
+    /// What was recorded into a file, in lines; `circular`: older events were to be overwritten.
+    #[must_use]
+    pub fn told(&self, output: &Path, circular: bool) -> String {
+        let mut text = String::new();
+        if self.stopped_early {
+            text += "recording was stopped before the end, as by a miss\n";
+        }
+        let events: u64 = self.cpus.iter().map(|cpu| cpu.events).sum();
+        let bytes = self.bytes;
+        text += &format!("{}: {events} events, {bytes} bytes, clock {}\n", output.display(), self.clock);
+        for cpu in &self.cpus {
+            let lost = cpu.overwritten + cpu.dropped;
+            let lost = match (lost, circular) {
+                (0, _) => "none lost".to_owned(),
+                (_, true) => format!("{} older ones overwritten, {} lost", cpu.overwritten, cpu.dropped),
+                (_, false) => format!("{lost} LOST: take larger buffers (-b) or fewer categories"),
+            };
+            text += &format!("cpu{}: {} events, {} bytes, {lost}\n", cpu.cpu, cpu.events, cpu.bytes);
+        }
+        for left in &self.left {
+            text += &format!("{left}\n");
+        }
+        text
+    }
+}
+
 /// Event counts of one CPU.
 /// Facts: `per_cpu/cpuN/stats`, `tracing_stats_read` of `kernel/trace/trace.c`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

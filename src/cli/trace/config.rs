@@ -2,10 +2,9 @@
 //! Not here: its text (`ftrace::perfetto`).
 
 use clap::Args;
-use ftrace::categories;
+use ftrace::categories::{self, known};
 use ftrace::perfetto::PerfettoConfig;
 
-use crate::cli::atrace::known;
 use crate::cli::{A_YEAR_S, CommandResult, say};
 
 /// Print a configuration with which Perfetto's own recorder records the same events, on any phone and without root

@@ -3,21 +3,20 @@
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ftrace::categories::{self, Category};
+use ftrace::categories::{self, Category, known, of_userspace};
 use ftrace::perfetto::PerfettoConfig;
 use ftrace::record::perfetto::{self, PerfettoPlan, PerfettoSummary};
 use ftrace::record::work::{Ended, Work};
-use ftrace::record::{Observer, Plan, Summary, record};
+use ftrace::record::{Observer, Plan, record};
 use ftrace::tracefs::{TraceError, check_size};
 
 use super::ask::AskArgs;
 use super::draw::DrawArgs;
 use crate::cli::applet::Applet;
-use crate::cli::atrace::{known, tell_of_userspace};
 use crate::cli::progress::StatusLine;
 use crate::cli::{self, A_YEAR_S, Failure, OrExit, exit, note, status_of};
 
@@ -109,7 +108,7 @@ pub(super) fn run(args: &RecordArgs) -> cli::CommandResult {
             let outcome = args.plan().and_then(|plan| record(&plan, &mut progress));
             progress.line.show("");
             let summary = outcome?;
-            note(told(&summary, &args.output(), args.circular));
+            note(summary.told(&args.output(), args.circular));
             (summary.ended, status_of(args.drawn()))
         }
         Via::Perfetto => {
@@ -174,7 +173,7 @@ impl RecordArgs {
 
     fn plan(&self) -> Result<Plan, TraceError> {
         let (categories, userspace) = self.known()?;
-        tell_of_userspace(&userspace);
+        of_userspace(&userspace).iter().for_each(|remark| cli::tell(remark));
         Ok(Plan {
             categories,
             buffer_kb: self.buffer_kb,
@@ -248,30 +247,6 @@ fn status(ended: Ended) -> u8 {
             code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::INTERNAL)
         }
     }
-}
-
-/// The message at the end.
-fn told(summary: &Summary, output: &Path, circular: bool) -> String {
-    let mut text = String::new();
-    if summary.stopped_early {
-        text += "recording was stopped before the end, as by a miss\n";
-    }
-    let events: u64 = summary.cpus.iter().map(|cpu| cpu.events).sum();
-    let bytes = summary.bytes;
-    text += &format!("{}: {events} events, {bytes} bytes, clock {}\n", output.display(), summary.clock);
-    for cpu in &summary.cpus {
-        let lost = cpu.overwritten + cpu.dropped;
-        let lost = match (lost, circular) {
-            (0, _) => "none lost".to_owned(),
-            (_, true) => format!("{} older ones overwritten, {} lost", cpu.overwritten, cpu.dropped),
-            (_, false) => format!("{lost} LOST: take larger buffers (-b) or fewer categories"),
-        };
-        text += &format!("cpu{}: {} events, {} bytes, {lost}\n", cpu.cpu, cpu.events, cpu.bytes);
-    }
-    for left in &summary.left {
-        text += &format!("{left}\n");
-    }
-    text
 }
 
 /// Shows progress on the terminal.
