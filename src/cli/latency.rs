@@ -9,6 +9,7 @@ mod ping;
 mod sweep;
 mod verdict;
 
+use bench::latency::verdict::{self as judging, judge, trouble};
 use bench::latency::{Injected, LatencyOptions};
 use bench::plan::{Flavour, Release};
 use bench::run::Observer;
@@ -150,6 +151,17 @@ enum Expected {
     Driver,
 }
 
+impl From<Expected> for judging::Expected {
+    fn from(expected: Expected) -> Self {
+        match expected {
+            Expected::Rt => Self::Rt,
+            Expected::Nice => Self::Nice,
+            Expected::None => Self::None,
+            Expected::Driver => Self::Driver,
+        }
+    }
+}
+
 /// The CPUs of client and server, as in `0,1`.
 fn two_cpus(text: &str) -> Result<[u32; 2], String> {
     let cpus =
@@ -213,7 +225,7 @@ fn run_test(flavour: Flavour, args: &TestArgs, applet: bool) -> CommandResult {
     let options = args.placed(flavour, false)?;
     let execute = |options: &_, observer: &mut dyn Observer| args.common.execute(options, observer);
     measure(options, args.common.record.as_deref(), execute, print, |run| {
-        verdict::tell(run, args.expect.unwrap_or(usual))
+        verdict::status(judge(run, args.expect.unwrap_or(usual).into(), &mut verdict::print))
     })
 }
 
@@ -242,7 +254,7 @@ fn run_exact(flavour: Flavour, args: &TestArgs) -> CommandResult {
     };
     let execute = |options: &_, observer: &mut dyn Observer| args.common.execute(options, observer);
     measure(options, args.common.record.as_deref(), execute, print, |run| {
-        verdict::trouble(run).max(exact::status(run, tool))
+        verdict::status(trouble(run, &mut verdict::print)).max(exact::status(run, tool))
     })
 }
 

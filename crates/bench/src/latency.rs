@@ -30,6 +30,7 @@ pub(crate) mod role;
 mod sample;
 mod service;
 mod tally;
+pub mod verdict;
 
 use std::path::PathBuf;
 

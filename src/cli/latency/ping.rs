@@ -2,6 +2,7 @@
 //! Not here: measuring (`bench::latency`).
 
 use bench::latency::LatencyOptions;
+use bench::latency::verdict as judging;
 use bench::plan::{Device, Flavour};
 use bench::run::Observer;
 use clap::Parser;
@@ -71,8 +72,8 @@ pub(super) fn run(args: &PingArgs) -> CommandResult {
         |options: &LatencyOptions, observer: &mut dyn Observer| args.common.execute(options, observer),
         print,
         |run| {
-            verdict::remark(run);
-            verdict::trouble(run)
+            judging::remark(run, &mut verdict::print);
+            verdict::status(judging::trouble(run, &mut verdict::print))
         },
     )
 }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use bench::latency::verdict::failures;
 use bench::latency::{Injected, LatencyOptions};
 use bench::load::LoadSpec;
 use bench::plan::{Flavour, Inherit, Release};
@@ -15,7 +16,7 @@ use record::render::latency::Options;
 use super::super::driver::DriverArgs;
 use super::super::measure::{completeness, measure};
 use super::super::{A_YEAR_S, CommandResult, command_line, complain, exit};
-use super::verdict::failures;
+use super::verdict::{print, status};
 use super::{Form, Switch};
 
 /// Measure latency over a grid of pairs, payloads, loads and deadlines, and how many calls per second are
@@ -211,7 +212,7 @@ pub(super) fn run(args: &SweepArgs) -> CommandResult {
 
 /// A sweep has no limits, so only what could not be measured is a failure.
 fn verdict(run: &Run) -> u8 {
-    let mut status = failures(run);
+    let mut status = status(failures(run, &mut print));
     for finding in run.findings.iter().filter(|finding| finding.severity == record::Severity::Error) {
         complain(&finding.text);
         status = exit::FAILED;
