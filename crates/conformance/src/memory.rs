@@ -215,7 +215,7 @@ impl Full {
     }
 }
 
-/// What a thread read, without what owners hear of counts.
+/// Reads the end of a thread's call, without notices of counts.
 fn heard(process: &RawProcess) -> Result<Got, Stop> {
     let mut got = process.ending()?;
     let about_counts = |item: &Return| {
@@ -346,7 +346,7 @@ fn oneway_without_memory(kit: &Kit, short: &Shortage) -> Verdict {
 /// A command that needs memory.
 struct Request {
     name: &'static str,
-    /// What comes before it.
+    /// Commands that come before it.
     before: fn(&mut Commands, Handle),
     ask: fn(&mut Commands, Handle),
     /// The return that it leads to at once; empty: none.

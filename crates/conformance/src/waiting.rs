@@ -9,7 +9,7 @@ const COOKIE: Cookie = Cookie(0xed_0001);
 /// A process that has one return to read.
 pub(super) struct Waiting {
     pub process: RawProcess,
-    /// What must live until it was read.
+    /// Processes that must live until it was read.
     _alive: Box<dyn Any>,
 }
 

@@ -81,7 +81,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What was recorded into a file, in lines; `circular`: older events were to be overwritten.
+    /// Lines about a recording in a file; `circular`: older events were to be overwritten.
     #[must_use]
     pub fn told(&self, output: &Path, circular: bool) -> String {
         let mut text = String::new();

@@ -60,7 +60,7 @@ pub fn write(log: &JobLog, folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut arrivals = Arrivals::new(Limits::USUAL);
     for attached in &log.attached {
         let name = &attached.name;
-        // A record that its own readers would refuse is told here, not written; and so is a name that denotes no file.
+        // A record that its own readers would refuse is an error, and is not written; so is a name that denotes no file.
         let refused = |why: &dyn Display| StoreError::Unusable(format!("the attached {name}: {why}"));
         Name::parse(name).map_err(|why| refused(&format_args!("the name cannot be taken: {why}")))?;
         Run::from_json(&attached.content).map_err(|why| refused(&why))?;

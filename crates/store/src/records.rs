@@ -126,7 +126,7 @@ fn runs_of(path: &Path, file: impl Read) -> Result<Vec<Run>, ReadError> {
 
 /// The runs of a file with its name, numbered where there are several.
 fn in_file(path: &Path, tell: Tell) -> Result<Vec<Member>, Unread> {
-    // What cannot be opened is told apart from what cannot be read.
+    // A file that cannot be opened is another error than one that cannot be read.
     let file = input::stream(path, tell).map_err(Unread::Open)?;
     let runs = runs_of(path, file).map_err(Unread::Content)?;
     let several = runs.len() > 1;

@@ -7,7 +7,7 @@ use record::{Hop, HostClass, Inheritance, LatencyTest, Level, Outcome, Run};
 /// How a test ended, the better first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// As it should.
+    /// Good: as expected.
     Fine,
     /// Its verdict is a failure.
     Failed,
@@ -20,7 +20,7 @@ pub enum Status {
 /// Something to be told, without the end of its last line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Remark {
-    /// What the user should know.
+    /// Facts that the user should know.
     Note(String),
     /// The reason of a failure.
     Complaint(String),
@@ -38,7 +38,7 @@ pub enum Expected {
     Nice,
     /// No priority.
     None,
-    /// What the driver, the node and the setting promise.
+    /// Promise of the driver, the node and the setting.
     Driver,
 }
 
@@ -209,7 +209,7 @@ fn hops(test: &LatencyTest, tell: Tell<'_>) {
 mod tests {
     use super::*;
 
-    /// A stored run, and what is told of it.
+    /// A stored run, and the text about it.
     fn judged(change: impl FnOnce(&mut Run), expected: Expected) -> (Status, Vec<Remark>) {
         let text = include_bytes!("../../../../tests/golden/latency.json");
         let mut run = Run::from_json(text).expect("a record");

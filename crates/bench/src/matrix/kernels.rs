@@ -148,7 +148,7 @@ impl Kernels {
         self.ready.iter().map(side).collect()
     }
 
-    /// What was measured of so many tests, with a row for each kernel that could not be built, or ran with another
+    /// Results of so many tests, with a row for each kernel that could not be built, or ran with another
     /// preemption model than its own.
     #[must_use]
     pub fn judged(&self, measured: Vec<Kernel>, tests: usize) -> Vec<Kernel> {
