@@ -90,6 +90,17 @@ pub(super) fn done<T>(what: &str, result: io::Result<T>) -> Result<T, Stop> {
     result.map_err(|error| Stop::Fail(format!("{what} failed: {}", sys::errno::describe(&error))))
 }
 
+/// Waits for what happens soon, such as a release, which comes after the close (contract EXT-04): until `look` finds nothing
+/// wrong. Fails with what it finds after [`PATIENCE`].
+pub(super) fn soon(mut look: impl FnMut() -> Result<Option<String>, Stop>) -> Verdict {
+    let start = Instant::now();
+    while let Some(wrong) = look()? {
+        ensure(!sys::patience::is_over(start, PATIENCE), || wrong)?;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
 /// Repeats a system call while the former context manager is being released (contract EXT-04).
 pub(super) fn patiently<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let start = Instant::now();

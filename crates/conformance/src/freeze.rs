@@ -290,5 +290,12 @@ fn frz_05_what_came_meanwhile(kit: &Kit) -> Verdict {
     frozen.expect_refusal("a call of it")?;
     frozen.freeze()?;
     expect("once frozen again", frozen.status()?, (0, 0))?;
-    frozen.thaw()
+    frozen.thaw()?;
+    let Frozen { remote, client, .. } = frozen;
+    let pid = remote.pid();
+    drop(remote);
+    soon(|| {
+        let got = errno(&client.conn.frozen_info(pid));
+        Ok((got != "EINVAL").then(|| format!("of a process that is gone: expected \"EINVAL\", got {got:?}")))
+    })
 }

@@ -111,18 +111,11 @@ fn active(kit: &Kit) -> Result<BTreeMap<String, u64>, Stop> {
 
 /// Fails unless the driver soon has no more of any kind than before.
 fn expect_no_leak(kit: &Kit, before: &BTreeMap<String, u64>) -> Verdict {
-    let start = std::time::Instant::now();
-    loop {
+    soon(|| {
         let mut more = active(kit)?;
         more.retain(|kind, now| *now > before.get(kind).copied().unwrap_or(0));
-        if more.is_empty() {
-            return Ok(());
-        }
-        ensure(!sys::patience::is_over(start, PATIENCE), || {
-            format!("something leaked: expected at most {before:?}, got {more:?}")
-        })?;
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+        Ok((!more.is_empty()).then(|| format!("something leaked: expected at most {before:?}, got {more:?}")))
+    })
 }
 
 /// Runs a test, whose processes are gone when it returns, and fails if it leaves anything behind.

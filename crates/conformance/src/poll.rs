@@ -80,15 +80,26 @@ fn polling(worker: &Worker, process: &RawProcess) -> Result<Task<Result<bool, St
 fn pol_03_all_who_poll_are_told(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, .. } = kit.pair()?;
     let workers = [Worker::new()?, Worker::new()?];
-    let [first, second] = workers.each_ref().map(|worker| polling(worker, &server));
-    let tasks = [first?, second?];
-    client.send_oneway(handle, 1, b"")?;
-    for task in tasks {
-        ensure(task.wait("polling")??, || "a thread that polls was not told of a call".into())?;
+    // The drivers wake for a call and for a oneway call in different ways.
+    for oneway in [true, false] {
+        let [first, second] = workers.each_ref().map(|worker| polling(worker, &server));
+        let tasks = [first?, second?];
+        if oneway {
+            client.send_oneway(handle, 1, b"")?;
+        } else {
+            client.start_call(handle, 1, b"")?;
+        }
+        for task in tasks {
+            let what = if oneway { "a oneway call" } else { "a call" };
+            ensure(task.wait("polling")??, || format!("a thread that polls was not woken for {what}"))?;
+        }
+        let [first, second] = workers.each_ref().map(|worker| server.on(worker, RawProcess::read_now));
+        let got = first?.unwrap_or_default();
+        expect_work("the first to read", &got, "TRANSACTION")?;
+        expect("what the second to read got", second?.map(|got| got.shape()), None)?;
+        server.free(&got.call()?)?;
     }
-    let [first, second] = workers.each_ref().map(|worker| server.on(worker, RawProcess::read_now));
-    expect_work("the first to read", &first?.unwrap_or_default(), "TRANSACTION")?;
-    expect("what the second to read got", second?.map(|got| got.shape()), None)
+    Ok(())
 }
 
 fn pol_04_readiness_belongs_to_a_thread(kit: &Kit) -> Verdict {

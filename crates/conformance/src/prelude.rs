@@ -18,6 +18,7 @@ pub(crate) use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 pub(crate) use crate::check::{
     PATIENCE, Stop, Verdict, done, ensure, errno, expect, expect_errno, patiently, required, skip_unless,
+    soon,
 };
 pub(crate) use crate::item::items;
 pub(crate) use crate::kit::{Kit, Pair, expect_refused, finish};

@@ -400,6 +400,10 @@ fn wr_16_a_call_that_cannot_be_stored_fails(kit: &Kit) -> Verdict {
         let what = format!("reading a call into a buffer that ends after {writable} bytes");
         expect_errno(&what, &device.read_at_end(writable), "EFAULT")?;
         client.expect_ending("its caller", "COMPLETE FAILED_REPLY")?;
+        if kit.can_freeze().is_ok() {
+            let info = done("GET_FROZEN_INFO", client.conn.frozen_info(std::process::id()))?;
+            expect(&format!("whether a call is pending, after {what}"), info.sync_recv & 2, 0)?;
+        }
     }
     client.round_trip("a call after that", handle, &server)
 }

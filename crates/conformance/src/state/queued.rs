@@ -2,7 +2,6 @@
 //! driver hear of a failed call (DBG-12).
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use sys::netlink::{self, Listener};
 
@@ -58,21 +57,17 @@ pub(super) fn dbg_10_what_waits_goes_with_its_process(kit: &Kit) -> Verdict {
             })?;
         }
         drop(waiting);
-        // The release comes later (EXT-04), that of other tests' processes, too.
-        let start = Instant::now();
-        loop {
+        // Processes of earlier tests may be counted, too.
+        soon(|| {
             let now = (said(kit, line)?, counted()?.map(|(active, _)| active));
-            if now.0 == 0 && now.1 <= before.map(|(active, _)| active) {
-                break;
-            }
-            ensure(!sys::patience::is_over(start, PATIENCE), || {
+            let is_gone = now.0 == 0 && now.1 <= before.map(|(active, _)| active);
+            Ok((!is_gone).then(|| {
                 format!(
                     "{} and its process are gone: expected no {line:?} and {before:?} counted, got {now:?}",
                     kind.name
                 )
-            })?;
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            }))
+        })?;
     }
     Ok(())
 }
