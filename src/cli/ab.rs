@@ -87,7 +87,7 @@ pub(crate) fn run(args: &AbArgs) -> CommandResult {
     if let Some(trouble) = sink.trouble() {
         return Err(Failure::new(exit::INTERNAL, trouble));
     }
-    let mut progress = ProgressReporter { line: StatusLine::new(), budget: options.budget };
+    let mut progress = ProgressReporter { line: StatusLine::default(), budget: options.budget };
     let outcome = execute(&options, &mut progress);
     progress.line.show("");
     let outcome = outcome.map_err(|why| {

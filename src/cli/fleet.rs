@@ -5,11 +5,10 @@ mod lava;
 mod lava_case;
 mod tradefed;
 
-use ::fleet::FleetError;
 use clap::{Args, Subcommand};
 
+use super::CommandResult;
 use super::program::Program;
-use super::{CommandResult, Failure, exit};
 
 /// Write what a test harness needs to run the tests on many devices
 #[derive(Debug, Args)]
@@ -31,18 +30,5 @@ pub(crate) fn run(args: &FleetArgs, program: &Program) -> CommandResult {
         Harness::Lava(args) => lava::run(args, program),
         Harness::LavaCase(args) => lava_case::run(args, program),
         Harness::Tradefed(args) => tradefed::run(args),
-    }
-}
-
-impl From<FleetError> for Failure {
-    fn from(error: FleetError) -> Self {
-        let status = match error {
-            FleetError::Unusable(_) => exit::USAGE,
-            FleetError::File(error) => return error.into(),
-            FleetError::Guest(error) => return Self::new(error.exit_code(), error),
-            FleetError::NoTar(_) => exit::UNABLE,
-            _ => exit::INTERNAL,
-        };
-        Self::new(status, error)
     }
 }

@@ -164,7 +164,7 @@ const PACE: Duration = Duration::from_secs(60);
 /// Does something that takes long, and says on standard error what it does.
 fn telling<T>(work: impl FnOnce(&mut dyn FnMut(News<'_>)) -> T) -> T {
     let on_terminal = terminal::error_is_terminal();
-    let mut line = StatusLine::new();
+    let mut line = StatusLine::default();
     let mut said = Instant::now();
     let mut tell = |news: News<'_>| match news {
         News::Begins(name) if !on_terminal => note(format_args!("building {name}\n")),

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &MatrixArgs, program: &Program) -> CommandResult {
     if let Some(trouble) = sink.trouble() {
         return Err(Failure::new(exit::INTERNAL, trouble));
     }
-    let mut progress = ProgressReporter { line: StatusLine::new(), found: 0 };
+    let mut progress = ProgressReporter { line: StatusLine::default(), found: 0 };
     let measured = execute(&options, &mut progress);
     progress.line.show("");
     let measured = measured.map_err(|why| {

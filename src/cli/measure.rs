@@ -22,7 +22,7 @@ pub(super) fn measure<O>(
 ) -> CommandResult {
     let options = options.or_exit(exit::USAGE)?;
     let mut outputs = Outputs::open(record);
-    let mut progress = ProgressReporter(StatusLine::new());
+    let mut progress = ProgressReporter(StatusLine::default());
     let result = execute(&options, &mut progress);
     progress.0.show("");
     let run = result?;

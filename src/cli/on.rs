@@ -191,7 +191,7 @@ fn in_a_guest(target: &Target, placed: &Placed, kernel: Option<&str>) -> Result<
         ..Options::new(program, placed.words.clone())
     };
     let mut places = Places::new(placed, target.label());
-    let mut line = StatusLine::new();
+    let mut line = StatusLine::default();
     let outcome = vm::run(
         &options,
         &mut vm::Sinks {

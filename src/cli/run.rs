@@ -145,7 +145,7 @@ fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), Failure> {
         command_line: command_line(),
     };
     let watch = args.klog_check.then(klog::Watch::begin).transpose().or_exit(exit::UNABLE)?;
-    let mut line = StatusLine::new();
+    let mut line = StatusLine::default();
     line.show("looking at the machine");
     let checkup = Some(doctor::examine_here());
     let mut progress = ProgressReporter { line, for_a_copy: args.progress, folder, checkup };

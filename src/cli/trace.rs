@@ -1,4 +1,4 @@
-//! The command `trace`: its commands, and the exit statuses of tracing errors.
+//! The command `trace`: its commands.
 //! Not here: tracefs (`ftrace`), Android's own recorder (`atrace`).
 
 mod accuracy;
@@ -12,11 +12,9 @@ mod overhead;
 mod record;
 mod restore;
 
-use bench::tracing::CheckError;
 use clap::{Args, Subcommand};
-use ftrace::tracefs::TraceError;
 
-use super::{CommandResult, Failure, exit};
+use super::CommandResult;
 
 /// Record the kernel's trace events and those of the embedded driver, and analyse them
 #[derive(Clone, Debug, Args)]
@@ -52,29 +50,5 @@ pub(crate) fn run(args: TraceArgs) -> CommandResult {
         Command::Accuracy(args) => accuracy::run(&args),
         Command::Overhead(args) => overhead::run(&args),
         Command::Restore => restore::run(),
-    }
-}
-
-impl From<TraceError> for Failure {
-    fn from(error: TraceError) -> Self {
-        let status = match error {
-            TraceError::Usage(_) => exit::USAGE,
-            TraceError::Output { .. } => exit::INTERNAL,
-            TraceError::Missing { .. }
-            | TraceError::Denied { .. }
-            | TraceError::InUse { .. }
-            | TraceError::Recorder(_)
-            | TraceError::Refused { .. } => exit::UNABLE,
-        };
-        Self::new(status, error)
-    }
-}
-
-impl From<CheckError> for Failure {
-    fn from(error: CheckError) -> Self {
-        match error {
-            CheckError::Tracing(error) => error.into(),
-            CheckError::Unready(_) => Self::new(exit::UNABLE, error),
-        }
     }
 }

@@ -193,7 +193,7 @@ pub(crate) fn run(args: VmArgs, program: &Program) -> CommandResult {
         None => options,
     };
     let _lock = FolderLock::of(out.as_deref(), tell)?;
-    let mut status_line = StatusLine::new();
+    let mut status_line = StatusLine::default();
     let mut place = out.map(|root| move |name: &Name| Ok(Place::below(&root, name)));
     let mut boot = |options: &Options, stdout: &mut dyn Write| {
         vm::run(

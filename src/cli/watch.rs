@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use console::failure::in_lines;
 use live::action::Action;
 use live::here::NoState;
-use live::watch::{Observer, WatchError, WatchOptions, watch};
+use live::watch::{Observer, WatchOptions, watch};
 use live::when::Condition;
 use store::lock::FolderLock;
 
@@ -15,7 +16,7 @@ use super::duration::duration;
 use super::explain::FailOn;
 use super::progress::StatusLine;
 use super::state::Whose;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, in_lines, say, tell};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, say, tell};
 
 /// Watch for days, and keep what led to each thing that goes wrong: the black box
 ///
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &WatchArgs) -> CommandResult {
     let _lock = FolderLock::take(&args.out, tell)?;
     sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
     sys::stop_signal::catch_hangup().or_exit(exit::INTERNAL)?;
-    let sum = watch(args.options()?, &mut Reporter(StatusLine::new()))?;
+    let sum = watch(args.options()?, &mut Reporter(StatusLine::default()))?;
     Ok(if sum.caught > 0 || sum.unsaved > 0 { exit::FAILED } else { exit::FINE })
 }
 
@@ -87,17 +88,6 @@ impl WatchArgs {
             lasting: self.lasting,
             source: self.whose.source()?,
         })
-    }
-}
-
-impl From<WatchError> for Failure {
-    fn from(error: WatchError) -> Self {
-        let status = match error {
-            WatchError::NoTarget(_) => exit::USAGE,
-            WatchError::Unable(_) => exit::UNABLE,
-            _ => exit::INTERNAL,
-        };
-        Self::new(status, error)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use console::{Failure, exit};
 use store::StoreError;
 use vm::VmError;
 
@@ -51,5 +52,18 @@ impl std::error::Error for FleetError {
 impl From<StoreError> for FleetError {
     fn from(error: StoreError) -> Self {
         Self::File(error)
+    }
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        let status = match error {
+            FleetError::Unusable(_) => exit::USAGE,
+            FleetError::File(error) => return error.into(),
+            FleetError::Guest(error) => return error.into(),
+            FleetError::NoTar(_) => exit::UNABLE,
+            _ => exit::INTERNAL,
+        };
+        Self::new(status, error)
     }
 }

@@ -127,7 +127,7 @@ pub(super) fn run(args: &LavaArgs, program: &Program) -> CommandResult {
         names: applet::names(),
         words,
     };
-    let mut line = StatusLine::new();
+    let mut line = StatusLine::default();
     let written = job.write(&mut |text| line.show(text));
     line.show("");
     say(&format!("{}\n", written?.display()))

@@ -23,7 +23,7 @@ pub(super) struct Desk<'p> {
 impl<'p> Desk<'p> {
     pub(super) fn new(places: Places<'p>) -> Self {
         let stdout = terminal::passed_on();
-        Self { stdout, line: StatusLine::new(), relay: Relay::default(), places, unwritten: None }
+        Self { stdout, line: StatusLine::default(), relay: Relay::default(), places, unwritten: None }
     }
 
     /// Clears the line of progress and passes on what is left of the standard error; gives the error of the standard output.

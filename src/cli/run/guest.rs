@@ -20,7 +20,7 @@ use crate::cli::{Failure, OrExit, complain, exit, note, tell};
 pub(super) fn run(args: &RunArgs, kernels: &[String], folder: &mut Folder) -> Result<(), Failure> {
     // Not the user's folder: if that cannot be written, the summary is still printed.
     let own = PrivateFolder::new("guest").or_exit(exit::UNABLE)?;
-    let mut line = StatusLine::new();
+    let mut line = StatusLine::default();
     let depth = match args.depth() {
         Depth::Quick => Some("--quick"),
         Depth::Usual => None,
@@ -59,7 +59,7 @@ pub(super) fn soak(args: &RunArgs, kernels: &[String], time: Duration, log: &Pat
         limit: time * 2 + depth_limit(Depth::Quick),
         added: earlier.then_some(added).into_iter().collect(),
     };
-    let mut line = StatusLine::new();
+    let mut line = StatusLine::default();
     let back = boot(args, (kernels, job), own.path(), &mut line);
     line.show("");
     let Back { status, said } = back?;
@@ -126,7 +126,7 @@ fn boot(
         added: job.added,
         ..Options::new(binary, words)
     };
-    let mut booting = StatusLine::new();
+    let mut booting = StatusLine::default();
     let mut listener = Listener::new(line);
     let mut sinks = Sinks {
         stdout: &mut std::io::sink(),

@@ -60,7 +60,7 @@ fn is_over(args: &RunArgs, time: Duration, last: Option<&Turn>) -> bool {
 
 /// Makes turns until the time is over or a signal comes. What a turn found is in the log before the next begins.
 fn soak(args: &RunArgs, time: Duration, log: &mut Log) -> Result<(), Failure> {
-    let mut line = StatusLine::new();
+    let mut line = StatusLine::default();
     line.show("starting the driver, the load and a service");
     let begun = Soak::begin(options(args)?, log.last());
     line.show("");

@@ -104,7 +104,7 @@ fn numbered(words: &str, count: u32) -> String {
 pub(super) fn run(options: Result<WorkersOptions, String>, common: &Common, form: Form) -> CommandResult {
     let options = options.and_then(|options| options.check().map(|()| options)).or_exit(exit::USAGE)?;
     let mut outputs = Outputs::open(common.record.as_deref());
-    let line = StatusLine::new();
+    let line = StatusLine::default();
     let mut reporter = LinesReporter { options: &options, form, outputs: &mut outputs, line };
     let result = bench::workers::execute(&options, &mut reporter);
     reporter.line.show("");

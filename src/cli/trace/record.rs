@@ -102,7 +102,7 @@ pub(super) fn run(args: &RecordArgs) -> cli::CommandResult {
     if !wrong.is_empty() {
         return Err(Failure::new(exit::USAGE, wrong));
     }
-    let mut progress = ProgressReporter { line: StatusLine::new() };
+    let mut progress = ProgressReporter { line: StatusLine::default() };
     let (ended, drawn) = match args.via {
         Via::Tracefs => {
             let outcome = args.plan().and_then(|plan| record(&plan, &mut progress));

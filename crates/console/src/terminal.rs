@@ -15,7 +15,7 @@ use units::visible::{printable, visible};
 const COLOURS: [&str; 6] = ["\x1b[0;31m", "\x1b[0;32m", "\x1b[0;33m", "\x1b[0;36m", "\x1b[0;37m", "\x1b[m"];
 
 /// A text with everything visible that would steer a terminal, but for our colours.
-pub(super) fn tamed(text: &str) -> String {
+pub fn tamed(text: &str) -> String {
     let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('\x1b') {
         shown += &visible(&rest[..at]);
@@ -30,38 +30,38 @@ pub(super) fn tamed(text: &str) -> String {
 }
 
 /// Whether the standard output is a terminal.
-pub(super) fn is_terminal() -> bool {
+pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
 /// Whether the standard error is a terminal.
-pub(super) fn error_is_terminal() -> bool {
+pub fn error_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
 /// Writes text to stderr. Errors are ignored: they could not be reported anywhere.
-pub(super) fn note(text: impl Display) {
+pub fn note(text: impl Display) {
     let _ = io::stderr().write_all(tamed(&text.to_string()).as_bytes());
 }
 
 /// Replaces the last line of a terminal on stderr. A closed terminal is no reason to stop.
-pub(super) fn replace_line(text: &str) {
+pub fn replace_line(text: &str) {
     let _ = io::stderr().write_all(format!("\r\x1b[K{}", printable(text)).as_bytes());
 }
 
 /// The standard output for this program's own text.
-pub(super) fn own() -> impl Write {
+pub fn own() -> impl Write {
     Tamed { to: io::stdout(), held: Some(Held::default()) }
 }
 
 /// The standard output for what another program says, or for data.
-pub(super) fn passed_on() -> Box<dyn Write> {
+pub fn passed_on() -> Box<dyn Write> {
     let to = io::stdout();
     Box::new(Tamed { held: to.is_terminal().then(Held::default), to })
 }
 
 /// The standard error for what another program says.
-pub(super) fn passed_on_error() -> Box<dyn Write> {
+pub fn passed_on_error() -> Box<dyn Write> {
     let to = io::stderr();
     Box::new(Tamed { held: to.is_terminal().then(Held::default), to })
 }

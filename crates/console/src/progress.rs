@@ -4,14 +4,14 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::terminal;
+use crate::terminal;
 
 const MARK: &str = "@progress ";
 /// Longest part of a line that waits for its end, in bytes.
 const LONGEST_LINE: usize = 64 * 1024;
 
 /// A progress line for the copy of this program on the host.
-pub(super) fn line(done: usize, all: usize, name: &str) -> String {
+pub fn line(done: usize, all: usize, name: &str) -> String {
     format!("{MARK}{done} {all} {name}")
 }
 
@@ -22,21 +22,23 @@ fn read(line: &str) -> Option<(usize, usize, &str)> {
 }
 
 /// One line on a terminal; for another machine lines of progress; silent elsewhere.
-pub(super) struct StatusLine {
+pub struct StatusLine {
     on_terminal: bool,
     for_another: bool,
     shown: bool,
     start: Option<Instant>,
 }
 
-impl StatusLine {
-    pub(super) fn new() -> Self {
+impl Default for StatusLine {
+    fn default() -> Self {
         let for_another = std::env::var_os(host::ON_VARIABLE).is_some();
         Self { on_terminal: terminal::error_is_terminal(), for_another, shown: false, start: None }
     }
+}
 
+impl StatusLine {
     /// Replaces the shown text; an empty one only clears.
-    pub(super) fn show(&mut self, text: &str) {
+    pub fn show(&mut self, text: &str) {
         // With nothing shown the line holds the text of another program.
         if self.on_terminal && (self.shown || !text.is_empty()) {
             self.shown = !text.is_empty();
@@ -45,7 +47,7 @@ impl StatusLine {
     }
 
     /// Shows the number of finished steps, the next one, and the time left.
-    pub(super) fn step(&mut self, done: usize, all: usize, name: &str) {
+    pub fn step(&mut self, done: usize, all: usize, name: &str) {
         let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
         if self.for_another {
             terminal::note(format_args!("{}\n", line(done, all, name)));
@@ -66,15 +68,16 @@ fn left(elapsed: Duration, done: usize, all: usize) -> String {
 }
 
 /// Receives the standard error of a copy of this program: shows its progress, keeps the rest.
-pub(super) struct Listener<'l> {
+pub struct Listener<'l> {
     line: &'l mut StatusLine,
     pending: Vec<u8>,
     /// Everything except progress lines.
-    pub(super) said: String,
+    pub said: String,
 }
 
 impl<'l> Listener<'l> {
-    pub(super) fn new(line: &'l mut StatusLine) -> Self {
+    /// Shows its progress there.
+    pub fn new(line: &'l mut StatusLine) -> Self {
         Self { line, pending: Vec::new(), said: String::new() }
     }
 }
@@ -100,13 +103,13 @@ impl Write for Listener<'_> {
 
 /// Passes on the standard error of a copy of this program, line by line, and shows its progress.
 #[derive(Default)]
-pub(super) struct Relay {
+pub struct Relay {
     pending: Vec<u8>,
 }
 
 impl Relay {
     /// Takes a part of it.
-    pub(super) fn pass(&mut self, bytes: &[u8], shown: &mut StatusLine) {
+    pub fn pass(&mut self, bytes: &[u8], shown: &mut StatusLine) {
         self.pending.extend_from_slice(bytes);
         while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.pending.drain(..=end).collect();
@@ -115,18 +118,18 @@ impl Relay {
                 Some((done, all, name)) => shown.step(done, all, name),
                 None => {
                     shown.show("");
-                    super::note(text);
+                    crate::note(text);
                 }
             }
         }
         // Whatever this is, it has no lines.
         if self.pending.len() > LONGEST_LINE {
-            super::note(self.rest());
+            crate::note(self.rest());
         }
     }
 
     /// The last line, if it has no end.
-    pub(super) fn rest(&mut self) -> String {
+    pub fn rest(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
     }
 }

@@ -8,13 +8,13 @@ use bench::plan::gbench::Color;
 use record::Run;
 use sys::draft::{Draft, Kept};
 
-use super::terminal::{self, tamed};
-use super::{Failure, exit, note};
+use crate::terminal::{self, tamed};
+use crate::{Failure, exit, note};
 
 /// An output. After the first error it writes no more, and keeps the error.
 ///
 /// A file takes the place of an older one when it is kept, and not before: what ends without a result leaves the older one.
-pub(super) struct Sink {
+pub struct Sink {
     name: String,
     writer: Writer,
     error: Option<io::Error>,
@@ -34,18 +34,18 @@ enum Writer {
 
 impl Sink {
     /// The standard output.
-    pub(super) fn stdout() -> Self {
+    pub fn stdout() -> Self {
         let name = "standard output".to_owned();
         Self { name, writer: Writer::Stdout(Box::new(terminal::own())), error: None }
     }
 
     /// A file that is written at the end. It is begun now, so that a bad path shows before anything is measured.
-    pub(super) fn file(path: &Path) -> Self {
+    pub fn file(path: &Path) -> Self {
         Self::begun(path, false)
     }
 
     /// A file whose rows are written as they are measured; until it is kept they are in another file beside it.
-    pub(super) fn in_parts(path: &Path) -> Self {
+    pub fn in_parts(path: &Path) -> Self {
         Self::begun(path, true)
     }
 
@@ -60,7 +60,7 @@ impl Sink {
     }
 
     /// Writes and flushes text, in which nothing steers a terminal: a file may be shown there, too. JSON stays the same.
-    pub(super) fn put(&mut self, text: &str) {
+    pub fn put(&mut self, text: &str) {
         if self.error.is_some() || text.is_empty() {
             return;
         }
@@ -80,7 +80,7 @@ impl Sink {
 
     /// Puts a file in its place, unless an error came before. What is no whole result does not replace an older one: it goes
     /// beside it, and that is said.
-    pub(super) fn keep(&mut self, is_whole: bool) {
+    pub fn keep(&mut self, is_whole: bool) {
         let Writer::File { draft, .. } = std::mem::replace(&mut self.writer, Writer::Done) else { return };
         if self.error.is_some() {
             return;
@@ -96,14 +96,14 @@ impl Sink {
     }
 
     /// Writes a whole text, and keeps it.
-    pub(super) fn deliver(mut self, text: &str) -> Result<(), Failure> {
+    pub fn deliver(mut self, text: &str) -> Result<(), Failure> {
         self.put(text);
         self.keep(true);
         self.trouble().map_or(Ok(()), |trouble| Err(Failure::new(exit::INTERNAL, trouble)))
     }
 
     /// Writes a record, and keeps it. That of a run that ended early replaces only one that ended early, too.
-    pub(super) fn keep_record(&mut self, run: &Run) {
+    pub fn keep_record(&mut self, run: &Run) {
         self.put(&run.to_json());
         let older = match &self.writer {
             Writer::File { path, .. } if !run.complete && path.is_file() => {
@@ -115,19 +115,19 @@ impl Sink {
     }
 
     /// The error message, if writing failed. A closed pipe is no error.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub fn trouble(&self) -> Option<String> {
         let error = self.error.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)?;
         Some(format!("could not write all of the result to {}: {}", self.name, sys::errno::describe(error)))
     }
 
     /// Whether the reader closed the pipe.
-    pub(super) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
 /// Whether to colour the standard output.
-pub(super) fn in_color(wanted: Color) -> bool {
+pub fn in_color(wanted: Color) -> bool {
     match wanted {
         Color::Yes => true,
         Color::No => false,
