@@ -6,6 +6,7 @@ use console::{
 };
 
 pub(crate) use console::status_of;
+use units::typed::A_YEAR_S;
 
 mod ab;
 pub(crate) mod applet;
@@ -22,7 +23,6 @@ mod constraints;
 mod convert;
 mod doctor;
 mod driver;
-mod duration;
 mod exact;
 mod experiment;
 mod explain;
@@ -43,7 +43,6 @@ mod man;
 mod manager_place;
 mod matrix;
 mod measure;
-pub(crate) mod on;
 mod on_words;
 mod overload;
 mod place;
@@ -64,9 +63,6 @@ pub(crate) mod tree;
 mod vm;
 mod watch;
 mod workload;
-
-/// The largest time limit in seconds: longer than any run, and sums never overflow.
-pub(crate) const A_YEAR_S: u64 = 365 * 24 * 3600;
 
 /// Parses the arguments of an Android tool called by this name. An answer such as `--help` ends the command, too.
 fn parse<P: clap::Parser>(name: &str, words: Vec<String>) -> Result<P, Failure> {

@@ -10,12 +10,13 @@ use record::compare::Options;
 use record::compare::gate::judge;
 use store::lock::FolderLock;
 
-use super::duration::duration;
 use super::gate::{CannotTell, shown};
 use super::output::Sink;
 use super::progress::StatusLine;
-use super::records::{CompareFlags, Percent};
+use super::records::CompareFlags;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, tell};
+use units::typed::Percent;
+use units::typed::duration;
 
 /// Measure two kernels, drivers or settings alternately until it is clear which is slower
 ///

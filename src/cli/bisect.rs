@@ -16,8 +16,9 @@ use vm::build::{BuildError, WantedModule};
 
 use super::gate::shown;
 use super::kernels::{self, KindArgs};
-use super::records::{CompareFlags, Percent};
+use super::records::CompareFlags;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, status_of, tell};
+use units::typed::Percent;
 
 const GOOD: u8 = exit::FINE;
 const BAD: u8 = exit::FAILED;

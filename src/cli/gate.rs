@@ -5,8 +5,9 @@ use clap::{Args, ValueEnum};
 use record::compare::gate::{GateOutcome, GateResult, gate};
 use record::render::compare::{gated, gated_json, markdown, text};
 
-use super::records::{CompareFlags, Form, Percent};
+use super::records::{CompareFlags, Form};
 use super::{CommandResult, OrExit, exit};
+use units::typed::Percent;
 
 /// Fail if records are certainly slower than a baseline by more than a limit
 ///

@@ -13,8 +13,6 @@ pub(super) struct Program {
     pub(super) shown: fn() -> Definition,
     /// Checks that these words would be understood; else the parser's message.
     pub(super) understood: fn(&[String]) -> Result<(), String>,
-    /// Runs the command of these words; returns the exit status.
-    pub(super) run: fn(&[String]) -> u8,
 }
 
 impl Program {

@@ -2,7 +2,6 @@
 //! Not here: reading those that are named (`store::records`), comparing (`record::compare`).
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -11,23 +10,10 @@ use record::compare::{Comparison, Group, Metric, Options};
 use record::render::across;
 use record::render::compare::{json, markdown, text};
 use store::records::group;
+use units::typed::Percent;
 
 use super::output::Sink;
 use super::{Failure, OrExit, exit, tell};
-
-/// A share, given in percent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Percent(pub(super) f64);
-
-impl FromStr for Percent {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>();
-        let percent = number.ok().filter(|percent| (0.0..=10_000.0).contains(percent));
-        percent.map(|percent| Self(percent / 100.0)).ok_or_else(|| format!("{text:?} is no share such as 5%"))
-    }
-}
 
 /// The name of every metric.
 pub(super) fn metrics() -> impl TypedValueParser<Value = Metric> {
@@ -118,21 +104,6 @@ impl Form {
             Self::Text => across::text(found),
             Self::Markdown => format!("```\n{}```\n", across::text(found)),
             Self::Json => across::json(found),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_are_typed_in_percent() {
-        for (text, share) in [("5%", 0.05), ("5", 0.05), ("0.5 %", 0.005), ("150%", 1.5), ("0%", 0.0)] {
-            assert_eq!(text.parse(), Ok(Percent(share)), "{text}");
-        }
-        for bad in ["", "%", "five", "-1%", "nan", "inf%", "5%%"] {
-            assert!(bad.parse::<Percent>().is_err(), "{bad}");
         }
     }
 }

@@ -21,12 +21,12 @@ use record::{DriverKind, Finding, Run};
 use store::run::Folder;
 
 use super::driver::{DriverArgs, chosen};
-use super::duration::duration;
 use super::progress::{self, StatusLine};
 use super::{
     A_YEAR_S, CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell,
 };
 use fault::Fault;
+use units::typed::duration;
 
 /// Run all tests: binder and hwbinder, throughput and latency, slow calls with their causes; with a report
 ///

@@ -6,12 +6,15 @@
 
 use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 
+use ::fleet::on::words::without;
+use ::fleet::on::{Here, meant};
+
 use super::program::{NAME, Program};
 use super::{
     ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
     explain, fleet, fuzz, gate, help, help_text, history, inheritance, inversion, kpi, latency, man, matrix,
-    on, on_words, overload, report, run, scenario, servicemanager, services, shim, show, state, throughput,
-    top, trace, vm, watch, workload,
+    overload, report, run, scenario, servicemanager, services, shim, show, state, throughput, top, trace, vm,
+    watch, workload,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -23,7 +26,7 @@ struct Cli {
 }
 
 /// This tree, for the commands below it that need the whole.
-const PROGRAM: &Program = &Program { shown, understood, run };
+const PROGRAM: &Program = &Program { shown, understood };
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -74,7 +77,7 @@ enum Command {
 
 /// Runs the command of these arguments; returns the exit status.
 pub(crate) fn run(words: &[String]) -> u8 {
-    if let Some(ended) = on::meant(words, PROGRAM) {
+    if let Some(ended) = meant(words, &Here { understood, run, names: applet::names() }) {
         return super::status_of(ended);
     }
     match parse(words) {
@@ -103,7 +106,7 @@ fn parse(words: &[String]) -> Result<Command, clap::Error> {
 /// # Errors
 /// The parser's message.
 fn understood(words: &[String]) -> Result<(), String> {
-    if let Some(rest) = on_words::without(words)? {
+    if let Some(rest) = without(words)? {
         return understood(&rest);
     }
     if let Some((tool, rest)) = applet::meant(NAME, words) {

@@ -4,20 +4,17 @@
 mod profile;
 mod suite;
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE, MARKS_VARIABLE};
+use fleet::environment::passed_on;
+use fleet::guest::refused;
 use intake::{Name, Place};
 use store::input;
 use store::lock::FolderLock;
-use vm::{
-    Accel, Added, Arch, CLASS_VARIABLE, Forward, KERNEL_VARIABLE, Options, Sinks, TimeLimit, USUAL_LIMIT,
-    kernel::Choice,
-};
+use vm::{Accel, Added, Arch, Forward, Options, Sinks, TimeLimit, USUAL_LIMIT, kernel::Choice};
 
 use super::applet;
 use super::choice;
@@ -25,27 +22,10 @@ use super::kernels::KernelCommand;
 use super::program::Program;
 use super::progress::StatusLine;
 use super::terminal;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, say, tell};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say, tell};
 
 /// Longest script that is read, in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
-
-/// Variables that are passed to the guest's command: binderperf's, Google Benchmark's, and Rust's.
-const PASSED_ON: [&str; 3] = ["BINDERPERF_", "BENCHMARK_", "RUST_"];
-
-/// Variables that are not passed: the guest has a host class and a kernel of its own, and neither the host's recording nor
-/// its ways to other machines are the guest's.
-const NOT_OURS_THERE: [&str; 9] = [
-    ::profile::PORT_VARIABLE,
-    CLASS_VARIABLE,
-    KERNEL_VARIABLE,
-    FOLDER_VARIABLE,
-    LOG_VARIABLE,
-    MARKS_VARIABLE,
-    host::ON_VARIABLE,
-    remote::ADB_VARIABLE,
-    remote::SSH_VARIABLE,
-];
 
 /// Boot a real kernel with this binary as its first process, and run a command or a script in it
 #[derive(Clone, Debug, Args)]
@@ -230,17 +210,8 @@ pub(crate) fn run(args: VmArgs, program: &Program) -> CommandResult {
         }
         // A reader that closed the pipe, as `head` does, is no error.
         Err(error) if error.is_reader_gone() => Ok(exit::FINE),
-        Err(error) => Err(Failure::new(error.exit_code(), error)),
+        Err(error) => Err(error.into()),
     }
-}
-
-/// Tells which of a guest's files were not taken; returns the exit status for that.
-pub(super) fn refused(names: &[String]) -> u8 {
-    if names.is_empty() {
-        return exit::FINE;
-    }
-    complain(format_args!("files with names that are not taken here: {}", names.join(", ")));
-    exit::UNABLE
 }
 
 /// Reads a script and checks each command's words, before anything is booted.
@@ -291,17 +262,6 @@ fn options(args: VmArgs) -> Result<Options, String> {
         klog: args.klog,
         ..Options::new(binary, command)
     })
-}
-
-/// The part of the environment that is passed to a guest, or to another machine.
-pub(super) fn passed_on() -> BTreeMap<String, String> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| {
-            !NOT_OURS_THERE.contains(&name.as_str())
-                && PASSED_ON.iter().any(|prefix| name.starts_with(prefix))
-        })
-        .collect()
 }
 
 /// Runs `guest-probe`.

@@ -12,11 +12,11 @@ use live::watch::{Observer, WatchOptions, watch};
 use live::when::Condition;
 use store::lock::FolderLock;
 
-use super::duration::duration;
 use super::explain::FailOn;
 use super::progress::StatusLine;
 use super::state::Whose;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, say, tell};
+use units::typed::duration;
 
 /// Watch for days, and keep what led to each thing that goes wrong: the black box
 ///

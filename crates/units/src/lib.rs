@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod typed;
 pub mod visible;
 
 /// Rank, from 1, of a nearest-rank percentile among `count` ascending values: the first value that at least `percent`

@@ -11,8 +11,8 @@ use trace_compare::{Options, Side, compare};
 
 use super::ask::FilterArgs;
 use crate::cli::output::Sink;
-use crate::cli::records::Percent;
 use crate::cli::{CommandResult, Failure, OrExit, choice, exit};
+use units::typed::Percent;
 
 /// Compare two traces: which methods became slower, by which cause, with intervals
 ///

@@ -6,9 +6,8 @@ use std::io::{self, Write};
 use intake::{Name, Place};
 use remote::{Places, Sinks};
 
-use crate::cli::complain;
-use crate::cli::progress::{Relay, StatusLine};
-use crate::cli::terminal::{self, note};
+use console::progress::{Relay, StatusLine};
+use console::{complain, note, terminal};
 
 /// The user's desk.
 pub(super) struct Desk<'p> {

@@ -1,7 +1,8 @@
 //! `--on TARGET`: the same command on other machines, one after another, and a table across them.
-//! Not here: reaching a machine (`remote`), the words (`on_words`), the table (`record::render::targets`).
+//! Not here: reaching a machine (`remote`), the definition of the options (`binderperf`), the table (`record::render::targets`).
 
 mod desk;
+pub mod words;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,20 +16,33 @@ use store::lock::FolderLock;
 use store::records::{collect, in_files};
 use vm::{Options, kernel::Choice};
 
-use super::applet;
-use super::on_words::{On, taken};
-use super::program::{NAME, Program};
-use super::progress::StatusLine;
-use super::terminal;
-use super::vm::{passed_on, refused};
-use super::{CommandResult, Failure, OrExit, complain, exit, note, say, status_of};
+use console::progress::StatusLine;
+use console::{CommandResult, Failure, OrExit, complain, exit, note, say, status_of, terminal};
+
+use crate::environment::passed_on;
+use crate::guest::refused;
 use desk::Desk;
+use words::{On, taken};
 
 /// The record of a test that was not asked for one, for the table; the numbers of several machines do not meet.
 const FOR_THE_TABLE: &str = "binderperf-on.json";
 
+/// What a command for other machines needs of this program.
+#[derive(Debug)]
+pub struct Here {
+    /// Checks that these words would be understood; else the parser's message.
+    pub understood: fn(&[String]) -> Result<(), String>,
+    /// Runs the command of these words; returns the exit status.
+    pub run: fn(&[String]) -> u8,
+    /// Further names of the program, which it has in guests, too.
+    pub names: Vec<String>,
+}
+
+/// The name of this program's folder for builds for other machines.
+const NAME: &str = "binderperf";
+
 /// Runs a command whose words say `--on`; none if they do not.
-pub(super) fn meant(words: &[String], program: &Program) -> Option<CommandResult> {
+pub fn meant(words: &[String], here: &Here) -> Option<CommandResult> {
     let on = match taken(words) {
         Ok(on) => on?,
         Err(why) => return Some(Err(Failure::new(exit::USAGE, why))),
@@ -36,19 +50,19 @@ pub(super) fn meant(words: &[String], program: &Program) -> Option<CommandResult
     let end = on.words.iter().position(|word| word == "--").unwrap_or(on.words.len());
     let asks = on.words[..end].iter().any(|word| word == "--help" || word == "-h");
     if asks || on.targets == [Target::Local] {
-        return Some(Ok((program.run)(&on.words)));
+        return Some(Ok((here.run)(&on.words)));
     }
-    Some(run(&on, program))
+    Some(run(&on, here))
 }
 
-fn run(on: &On, program: &Program) -> CommandResult {
-    (program.understood)(&on.words).or_exit(exit::USAGE)?;
-    let [target] = on.targets.as_slice() else { return run_on_each(on) };
-    Ok(measured(on, target, &Prepared::new(on, target, None)?)?.status)
+fn run(on: &On, here: &Here) -> CommandResult {
+    (here.understood)(&on.words).or_exit(exit::USAGE)?;
+    let [target] = on.targets.as_slice() else { return run_on_each(on, here) };
+    Ok(measured(on, here, target, &Prepared::new(on, target, None)?)?.status)
 }
 
 /// Runs it on one machine after another, and prints the table.
-fn run_on_each(on: &On) -> CommandResult {
+fn run_on_each(on: &On, here: &Here) -> CommandResult {
     let labels = labels(&on.targets);
     let prepared =
         on.targets.iter().zip(&labels).map(|(target, label)| Prepared::new(on, target, Some(label)));
@@ -57,7 +71,7 @@ fn run_on_each(on: &On) -> CommandResult {
     for (target, prepared) in on.targets.iter().zip(&prepared) {
         note(format_args!("== {target}\n"));
         let begun = Instant::now();
-        let Measured { status: ended, runs } = measured(on, target, prepared)
+        let Measured { status: ended, runs } = measured(on, here, target, prepared)
             .unwrap_or_else(|failure| Measured { status: status_of(Err(failure)), runs: Vec::new() });
         status = if status == exit::FINE { ended } else { status };
         let ended = format!("status {ended}, {} s", begun.elapsed().as_secs());
@@ -108,15 +122,15 @@ impl Prepared {
 }
 
 /// Runs the command on one machine.
-fn measured(on: &On, target: &Target, prepared: &Prepared) -> Result<Measured, Failure> {
+fn measured(on: &On, here: &Here, target: &Target, prepared: &Prepared) -> Result<Measured, Failure> {
     let Prepared { placed, is_run, extra } = prepared;
     let (status, files) = match target {
-        Target::Local => here(placed, &[])?,
+        Target::Local => at_home(placed, &[])?,
         Target::Vm(kernel) if *is_run => {
             let option = kernel.as_ref().map_or("--vm".to_owned(), |kernel| format!("--vm={kernel}"));
-            here(placed, &[option])?
+            at_home(placed, &[option])?
         }
-        Target::Vm(kernel) => in_a_guest(target, placed, kernel.as_deref())?,
+        Target::Vm(kernel) => in_a_guest(here, target, placed, kernel.as_deref())?,
         Target::Adb(_) | Target::Ssh { .. } => elsewhere(on, target, placed, *is_run)?,
     };
     let runs = in_files(&files);
@@ -173,7 +187,7 @@ fn copy(words: &[String]) -> Result<u8, Failure> {
 }
 
 /// Runs the command on this machine.
-fn here(placed: &Placed, options: &[String]) -> Result<(u8, Vec<PathBuf>), Failure> {
+fn at_home(placed: &Placed, options: &[String]) -> Result<(u8, Vec<PathBuf>), Failure> {
     let status = copy(&[&placed.words, options].concat())?;
     let mut files = Vec::new();
     placed.named().for_each(|path| collect(path, &mut files));
@@ -181,13 +195,18 @@ fn here(placed: &Placed, options: &[String]) -> Result<(u8, Vec<PathBuf>), Failu
 }
 
 /// Runs the command in a guest.
-fn in_a_guest(target: &Target, placed: &Placed, kernel: Option<&str>) -> Result<(u8, Vec<PathBuf>), Failure> {
+fn in_a_guest(
+    here: &Here,
+    target: &Target,
+    placed: &Placed,
+    kernel: Option<&str>,
+) -> Result<(u8, Vec<PathBuf>), Failure> {
     let program = std::env::current_exe().or_exit(exit::INTERNAL)?;
     let given = kernel.iter().map(|kernel| (*kernel).to_owned()).collect();
     let options = Options {
         kernel: Choice { given, ..Choice::default() },
         env: passed_on(),
-        names: applet::names(),
+        names: here.names.clone(),
         ..Options::new(program, placed.words.clone())
     };
     let mut places = Places::new(placed, target.label());
@@ -211,7 +230,7 @@ fn in_a_guest(target: &Target, placed: &Placed, kernel: Option<&str>) -> Result<
         }
         // A reader that closed the pipe, as `head` does, is no error.
         Err(error) if error.is_reader_gone() => Ok((exit::FINE, Vec::new())),
-        Err(error) => Err(Failure::new(error.exit_code(), error)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -230,7 +249,7 @@ fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<
     let job = Job { words, variables, folders: placed.folders.clone(), announces };
     // Two commands would mix their files.
     let folder = placed.named().next().filter(|_| is_run);
-    let lock = FolderLock::of(folder, super::tell)?;
+    let lock = FolderLock::of(folder, console::tell)?;
     let mut desk = Desk::new(Places::new(placed, target.label()));
     let outcome = remote::run(target, &job, &programs, on.reconnect, &mut desk);
     let unwritten = desk.end();
