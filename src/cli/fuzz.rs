@@ -1,7 +1,6 @@
 //! The command `fuzz`: its options, the drivers that it compares, and its report.
-//! Not here: programs, their run and comparison (crate `fuzzer`), drivers in guests (`guest`).
+//! Not here: programs, their run and comparison (crate `fuzzer`), drivers in guests (`fleet::guest`).
 
-mod guest;
 mod keep;
 
 use std::fmt;
@@ -11,6 +10,7 @@ use std::time::Instant;
 
 use bench::plan::{Driver, Settings, Waiting, Wanted};
 use clap::{Args, ValueHint};
+use fleet::guest::fuzz::Guest;
 use fuzzer::corpus::Corpus;
 use fuzzer::program::Program;
 use fuzzer::runner::{self, Local, Runner};
@@ -217,7 +217,7 @@ impl DriverWord {
     fn runner(&self, icount: Option<u8>) -> Result<Box<dyn Runner>, String> {
         Ok(match self {
             Self::Here(driver, direct) => Box::new(local(&self.to_string(), *driver, *direct)?),
-            Self::Guest(kernel) => Box::new(guest::Guest::new(&self.to_string(), kernel, icount)?),
+            Self::Guest(kernel) => Box::new(Guest::new(&self.to_string(), kernel, icount)?),
         })
     }
 }

@@ -4,7 +4,6 @@
 //! (`vm`).
 
 mod fault;
-mod guest;
 mod soak;
 
 use std::path::PathBuf;
@@ -13,6 +12,7 @@ use std::time::Duration;
 use bench::load::LoadSpec;
 use bench::suite::{self, Depth, Experiment, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart};
 use clap::Args;
+use fleet::guest::run as guest;
 use host::klog;
 use record::checkup::Checkup;
 use record::render::report::{RunProblem, verdicts};
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &RunArgs) -> CommandResult {
     fault::refuse_of_soak(&args.inject)?;
     let mut folder = Folder::make(args.out.clone(), tell)?;
     let measured = match &args.vm {
-        Some(kernels) => guest::run(args, kernels, &mut folder),
+        Some(kernels) => guest::run(kernels, args.words_there(), args.depth().usual_whole(), &mut folder),
         None => here(args, &mut folder),
     };
     match measured {
@@ -128,6 +128,25 @@ impl RunArgs {
             (_, true) => Depth::Thorough,
             _ => Depth::Usual,
         }
+    }
+
+    /// The words of the copy in a guest, apart from those that every copy gets.
+    fn words_there(&self) -> Vec<String> {
+        let flags = [
+            (self.quick, "--quick"),
+            (self.thorough, "--thorough"),
+            (self.no_trace, "--no-trace"),
+            (self.experiments, "--experiments"),
+            (self.klog_check, "--klog-check"),
+            (self.tiny, "--tiny"),
+        ];
+        let flags = flags.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned());
+        let soak = self.soak.map(|time| format!("--soak={}s", time.as_secs_f64()));
+        let turns = self.turns.map(|turns| format!("--turns={turns}"));
+        let loads = self.load.iter().map(|load| format!("--load={load}"));
+        let faults = self.inject.iter().map(|fault| format!("--inject={fault}"));
+        let patience = format!("--patience={}", self.patience);
+        flags.chain(soak).chain(turns).chain(loads).chain(faults).chain([patience]).collect()
     }
 }
 

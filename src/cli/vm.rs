@@ -1,31 +1,22 @@
 //! The command `vm`, and the hidden `guest-probe` that its tests run in a guest.
 //! Not here: the virtual machine (crate `vm`).
 
-mod profile;
-mod suite;
-
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Parser};
 use fleet::environment::passed_on;
-use fleet::guest::refused;
-use intake::{Name, Place};
+use fleet::guest::suite::Plan;
+use fleet::guest::{self, script};
 use store::input;
-use store::lock::FolderLock;
-use vm::{Accel, Added, Arch, Forward, Options, Sinks, TimeLimit, USUAL_LIMIT, kernel::Choice};
+use vm::{Accel, Added, Arch, Forward, Options, TimeLimit, USUAL_LIMIT, kernel::Choice};
 
 use super::applet;
 use super::choice;
+use super::conformance::ConformanceArgs;
 use super::kernels::KernelCommand;
 use super::program::Program;
-use super::progress::StatusLine;
-use super::terminal;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say, tell};
-
-/// Longest script that is read, in bytes.
-const LONGEST_SCRIPT: u64 = 16 << 20;
+use super::{A_YEAR_S, CommandResult, OrExit, exit, note, say};
 
 /// Boot a real kernel with this binary as its first process, and run a command or a script in it
 #[derive(Clone, Debug, Args)]
@@ -161,70 +152,28 @@ pub(crate) fn run(args: VmArgs, program: &Program) -> CommandResult {
         .chain(args.driver_module.as_deref())
         .chain(args.exec.first().map(Path::new))
         .try_for_each(input::whole)?;
-    let profile = args.profile.as_deref().map(profile::Output::open).transpose()?;
-    let commands = match &args.script {
-        Some(file) => Some(script(file, program)?),
-        None => None,
-    };
-    let out = args.out.clone();
+    let commands = args.script.as_deref().map(|file| script(file, program.understood)).transpose()?;
+    let (out, profile) = (args.out.clone(), args.profile.clone());
     let options = Options { names: applet::names(), ..options(args).or_exit(exit::UNABLE)? };
-    let options = match commands {
-        Some(commands) => Options { commands, ..options },
-        None => options,
-    };
-    let _lock = FolderLock::of(out.as_deref(), tell)?;
-    let mut status_line = StatusLine::default();
-    let mut place = out.map(|root| move |name: &Name| Ok(Place::below(&root, name)));
-    let mut boot = |options: &Options, stdout: &mut dyn Write| {
-        vm::run(
-            options,
-            &mut Sinks {
-                stdout,
-                stderr: &mut terminal::passed_on_error(),
-                place: place.as_mut().map(|place| place as _),
-                progress: &mut |text| status_line.show(text),
-            },
-        )
-    };
-    let mut stdout = terminal::passed_on();
-    let outcome = match suite::plan(&options) {
-        Some(plan) => match suite::run(&options, plan, &mut stdout, &mut boot) {
-            Ok(suite::End::InGuest(outcome)) => Ok(outcome),
-            Ok(suite::End::Here(status)) => return Ok(status),
-            Err(error) => Err(error),
-        },
-        None => boot(&options, &mut stdout),
-    };
-    drop(stdout);
-    status_line.show("");
-    match outcome {
-        Ok(outcome) => {
-            let left = refused(&outcome.refused);
-            let told = profile.map_or(Ok(()), |output| output.deliver(&outcome.profiles));
-            // The command's own failure says more.
-            if outcome.status.exit_code() == exit::FINE {
-                told.map(|()| left)
-            } else {
-                Ok(outcome.status.exit_code())
-            }
-        }
-        // A reader that closed the pipe, as `head` does, is no error.
-        Err(error) if error.is_reader_gone() => Ok(exit::FINE),
-        Err(error) => Err(error.into()),
-    }
+    let options = Options { commands: commands.unwrap_or(options.commands), ..options };
+    let suite = suite(&options);
+    guest::run(guest::Job { options, out, profile, suite })
 }
 
-/// Reads a script and checks each command's words, before anything is booted.
-fn script(file: &Path, program: &Program) -> Result<Vec<Vec<String>>, Failure> {
-    let path = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
-    let text = input::text(path, LONGEST_SCRIPT, tell)
-        .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
-    let bad = |why: String| Failure::new(exit::USAGE, format!("the script {}: {why}", file.display()));
-    let commands = vm::script::parse(&text).map_err(bad)?;
-    for words in &commands {
-        (program.understood)(words).map_err(|why| bad(format!("{}: {why}", words.join(" "))))?;
-    }
-    Ok(commands)
+/// Words of the suite, parsed as in the guest.
+#[derive(Debug, Parser)]
+struct Suite {
+    #[command(flatten)]
+    args: ConformanceArgs,
+}
+
+/// The suite that a guest's only command runs.
+fn suite(options: &Options) -> Option<Plan> {
+    let [words] = &options.commands[..] else { return None };
+    let is_suite = options.exec.is_none() && words.first().is_some_and(|word| word == "conformance");
+    let args = Suite::try_parse_from(words).ok().filter(|_| is_suite)?.args;
+    let plan = Plan { items: args.items(), stops_at_failure: args.stops_at_failure() };
+    (!args.is_list()).then_some(plan)
 }
 
 fn options(args: VmArgs) -> Result<Options, String> {
@@ -280,4 +229,21 @@ pub(crate) fn probe(args: &ProbeArgs) -> CommandResult {
         vm::guest::probe::panic_the_kernel().or_exit(exit::UNABLE)?;
     }
     Ok(args.exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_of_the_suite_is_followed() {
+        let plan = |line: &str| {
+            let words = line.split(' ').map(str::to_owned).collect();
+            suite(&Options::new(PathBuf::from("binderperf"), words))
+        };
+        assert_eq!(plan("conformance --filter WR-01").expect("the suite").items.len(), 1);
+        for words in ["chaos", "conformance --list", "conformance --no-such"] {
+            assert!(plan(words).is_none(), "{words}");
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! Jobs for LAVA: a guest under LAVA's QEMU, whose console a monitor reads, and a test definition for boards and phones.
-//! Not here: what runs in the job (the command `fleet lava-case`), its signals (`record::formats::convert`), its log
+//! Not here: what runs in the job (`case`), its signals (`record::formats::convert`), its log
 //! (`record::lava`).
 //! Facts: LAVA 2023.01, `lava_common/schemas` (what a job and a definition may have), `lava_dispatcher/actions/test`
 //! (`monitor.py`, `shell.py`), `UrlRepoAction` (a definition from a tarball), device type `qemu.jinja2`. A JSON string is
 //! a YAML string.
+
+pub mod case;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,13 +19,10 @@ use sys::draft::{self, Draft};
 use vm::kernel::Choice;
 use vm::{Arch, Options};
 
+use case::{BEGINS, ENDS};
+
 use crate::FleetError;
 use crate::program_files::{architecture, write};
-
-/// Line before the results, for monitors.
-pub const BEGINS: &str = "binderperf lava-case: results begin";
-/// Line behind the results.
-pub const ENDS: &str = "binderperf lava-case: results end";
 
 /// Kinds of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bench::soak::{Soak, SoakOptions, TurnEnd};
+use fleet::guest::run as guest;
 use record::render::soak as render;
 use record::soak::Turn;
 use record::soak::judge::{Drift, judge};
@@ -31,7 +32,7 @@ pub(super) fn run(args: &RunArgs, time: Duration) -> CommandResult {
     let ended = match &args.vm {
         _ if is_over(args, time, log.last()) => Ok(()),
         Some(kernels) => {
-            let ended = super::guest::soak(args, kernels, time, log.path());
+            let ended = guest::soak(kernels, args.words_there(), time, log.path());
             log = Log::open(&folder)?;
             ended
         }

@@ -3,27 +3,15 @@
 
 use std::io::Write;
 
-use clap::Parser;
 use conformance::{Follower, Item, Totals};
 use vm::{Options, Outcome, VmError};
 
-use crate::cli::conformance::ConformanceArgs;
-use crate::cli::{complain, exit};
+use console::{complain, exit};
 
 /// Guests that may go down in one run. A driver that takes down more has shown what it is.
 const MOST_LOST: usize = 30;
 /// Times that one item is run again after a fault of the emulator.
 const MOST_SLIPS: usize = 2;
-/// The command.
-const NAME: &str = "conformance";
-
-/// The command's words, parsed as in the guest.
-#[derive(Debug, Parser)]
-struct Words {
-    #[command(flatten)]
-    args: ConformanceArgs,
-}
-
 /// How a run ended.
 pub(super) enum End {
     /// End in a guest.
@@ -36,20 +24,11 @@ pub(super) enum End {
 const COMPLETE: &str = "--for-ci";
 
 /// A run of the suite.
-pub(super) struct Plan {
-    items: Vec<&'static Item>,
-    stops_at_failure: bool,
-}
-
-/// The suite that a guest's only command runs; `None`: it is another command.
-pub(super) fn plan(options: &Options) -> Option<Plan> {
-    let [words] = &options.commands[..] else { return None };
-    if options.exec.is_some() || words.first().is_none_or(|word| word != NAME) {
-        return None;
-    }
-    let args = Words::try_parse_from(words).ok()?.args;
-    let plan = Plan { items: args.items(), stops_at_failure: args.stops_at_failure() };
-    Some(plan).filter(|_| !args.is_list())
+pub struct Plan {
+    /// The items in the order of the run.
+    pub items: Vec<&'static Item>,
+    /// Whether it ends behind the first item that fails.
+    pub stops_at_failure: bool,
 }
 
 /// Runs the command in as many guests as it takes.
@@ -137,13 +116,16 @@ mod tests {
         Options::new(PathBuf::from("binderperf"), words.iter().map(|word| (*word).to_owned()).collect())
     }
 
+    fn plan(filter: &str) -> Plan {
+        Plan { items: conformance::select(filter), stops_at_failure: false }
+    }
+
     /// Runs three items in guests that end as these texts and errors say; returns the words of each and the results.
     fn through(guests: Vec<(&str, VmError)>) -> (Vec<String>, String, bool) {
         let (mut words, mut out) = (Vec::new(), Vec::new());
         let mut guests = guests.into_iter();
         let options = options(&["conformance", "--filter", "WR-01,WR-02,WR-03"]);
-        let plan = plan(&options).expect("it is the suite");
-        let end = run(&options, plan, &mut out, &mut |options, out| {
+        let end = run(&options, plan("WR-01,WR-02,WR-03"), &mut out, &mut |options, out| {
             words.push(options.commands[0].join(" "));
             let (text, error) = guests.next().expect("a guest");
             out.write_all(text.as_bytes()).expect("memory");
@@ -174,11 +156,7 @@ mod tests {
     #[test]
     fn only_a_guest_that_began_says_something_of_an_item() {
         let options = options(&["conformance", "--filter", "WR-01"]);
-        let plan = plan(&options).expect("it is the suite");
-        let end = run(&options, plan, Vec::new(), &mut |_, _| Err(panicked("at boot")));
+        let end = run(&options, plan("WR-01"), Vec::new(), &mut |_, _| Err(panicked("at boot")));
         assert!(matches!(end, Err(VmError::Panic { .. })));
-        for words in [&["chaos"][..], &["conformance", "--list"], &["conformance", "--no-such"]] {
-            assert!(super::plan(&self::options(words)).is_none(), "{words:?}");
-        }
     }
 }

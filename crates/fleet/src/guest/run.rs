@@ -12,57 +12,39 @@ use sys::private_folder::PrivateFolder;
 use vm::guest::WORKSHOP;
 use vm::{Added, Options, Sinks, TimeLimit, kernel::Choice};
 
-use super::RunArgs;
-use crate::cli::progress::{Listener, StatusLine};
-use crate::cli::{Failure, OrExit, complain, exit, note, tell};
+use console::progress::{Listener, StatusLine};
+use console::{Failure, OrExit, complain, exit, note, tell};
 
-/// Boots a guest, runs the command there, and takes over its results.
-pub(super) fn run(args: &RunArgs, kernels: &[String], folder: &mut Folder) -> Result<(), Failure> {
+/// Boots a guest, runs `run` with these words there, and takes over its results. `usual`: how long it takes on real hardware.
+///
+/// # Errors
+/// There is no guest, or it left no results.
+pub fn run(
+    kernels: &[String],
+    words: Vec<String>,
+    usual: Duration,
+    folder: &mut Folder,
+) -> Result<(), Failure> {
     // Not the user's folder: if that cannot be written, the summary is still printed.
     let own = PrivateFolder::new("guest").or_exit(exit::UNABLE)?;
-    let mut line = StatusLine::default();
-    let depth = match args.depth() {
-        Depth::Quick => Some("--quick"),
-        Depth::Usual => None,
-        Depth::Thorough => Some("--thorough"),
-    };
-    let flags = [
-        (args.no_trace, "--no-trace"),
-        (args.experiments, "--experiments"),
-        (args.klog_check, "--klog-check"),
-    ];
-    let flags = flags.into_iter().filter(|(given, _)| *given).map(|(_, word)| word);
-    let job = Job {
-        words: depth.into_iter().chain(flags).map(str::to_owned).collect(),
-        limit: depth_limit(args.depth()),
-        added: Vec::new(),
-    };
-    let result = boot(args, (kernels, job), own.path(), &mut line)
-        .and_then(|back| take_over(own.path(), folder, back));
-    line.show("");
-    result
+    let job = Job { words, limit: usual * PATIENCE, added: Vec::new() };
+    let back = boot(kernels, job, own.path())?;
+    take_over(own.path(), folder, back)
 }
 
-/// Soaks in a guest, behind the turns of this log if it has any; the log then has the guest's turns, too. They come back when
-/// the guest ends.
-pub(super) fn soak(args: &RunArgs, kernels: &[String], time: Duration, log: &Path) -> Result<(), Failure> {
+/// Soaks in a guest with these words, behind the turns of this log if it has any; the log then has the guest's turns, too. They
+/// come back when the guest ends.
+///
+/// # Errors
+/// There is no guest, or it left no turns.
+pub fn soak(kernels: &[String], words: Vec<String>, time: Duration, log: &Path) -> Result<(), Failure> {
     let own = PrivateFolder::new("guest").or_exit(exit::UNABLE)?;
     let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut words = vec![format!("--soak={}s", time.as_secs_f64())];
-    words.extend(args.turns.map(|turns| format!("--turns={turns}")));
-    words.extend(args.load.iter().map(|load| format!("--load={load}")));
-    words.extend(args.tiny.then(|| "--tiny".to_owned()));
     let earlier = std::fs::metadata(log).is_ok_and(|file| file.len() > 0);
     let added = Added::at(log, &format!("{WORKSHOP}/{name}")).or_exit(exit::USAGE)?;
-    let job = Job {
-        words,
-        limit: time * 2 + depth_limit(Depth::Quick),
-        added: earlier.then_some(added).into_iter().collect(),
-    };
-    let mut line = StatusLine::default();
-    let back = boot(args, (kernels, job), own.path(), &mut line);
-    line.show("");
-    let Back { status, said } = back?;
+    let limit = time * 2 + Depth::Quick.usual_whole() * PATIENCE;
+    let job = Job { words, limit, added: earlier.then_some(added).into_iter().collect() };
+    let Back { status, said } = boot(kernels, job, own.path())?;
     let there = own.path().join(&name);
     if !there.exists() {
         note(said);
@@ -91,11 +73,6 @@ struct Job {
     added: Vec<Added>,
 }
 
-/// The time limit of a run of this depth.
-fn depth_limit(depth: Depth) -> Duration {
-    depth.usual_whole() * PATIENCE
-}
-
 /// How the copy in the guest ended, and its messages.
 struct Back {
     /// Its exit status, or why it is unknown.
@@ -106,19 +83,12 @@ struct Back {
 /// Time limit per second that the parts usually take on real hardware: emulation is slow.
 const PATIENCE: u32 = 20;
 
-fn boot(
-    args: &RunArgs,
-    (kernels, job): (&[String], Job),
-    own: &Path,
-    line: &mut StatusLine,
-) -> Result<Back, Failure> {
+fn boot(kernels: &[String], job: Job, own: &Path) -> Result<Back, Failure> {
     let binary = std::env::current_exe()
         .map_err(|error| format!("finding this program: {error}"))
         .or_exit(exit::INTERNAL)?;
     let always = ["run", "--driver=kernel", "--out=.", "--progress"].map(str::to_owned);
-    let faults = args.inject.iter().map(|fault| format!("--inject={fault}"));
-    let patience = format!("--patience={}", args.patience);
-    let words = always.into_iter().chain(job.words).chain(faults).chain([patience]).collect();
+    let words = always.into_iter().chain(job.words).collect();
     let given = kernels.iter().filter(|kernel| !kernel.is_empty()).cloned().collect();
     let options = Options {
         kernel: Choice { given, ..Choice::default() },
@@ -126,8 +96,8 @@ fn boot(
         added: job.added,
         ..Options::new(binary, words)
     };
-    let mut booting = StatusLine::default();
-    let mut listener = Listener::new(line);
+    let (mut booting, mut line) = (StatusLine::default(), StatusLine::default());
+    let mut listener = Listener::new(&mut line);
     let mut sinks = Sinks {
         stdout: &mut std::io::sink(),
         stderr: &mut listener,
@@ -137,6 +107,7 @@ fn boot(
     let outcome = vm::run(&options, &mut sinks);
     let said = std::mem::take(&mut listener.said);
     booting.show("");
+    line.show("");
     match outcome {
         Ok(outcome) => Ok(Back { status: Ok(outcome.status.exit_code()), said }),
         // Results may exist even after a panic or the loss of the guest.

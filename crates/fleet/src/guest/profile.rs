@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use ::profile::{Profile, folded, html, json, text};
+use profile::{Profile, folded, html, json, text};
 
-use crate::cli::output::Sink;
-use crate::cli::{Failure, OrExit, complain, exit, say};
+use console::output::Sink;
+use console::{Failure, OrExit, complain, exit, say};
 
 /// Formats of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use fuzzer::transcript::{self, Transcript};
 use sys::private_folder::PrivateFolder;
 use vm::{Added, Options, Sinks, TimeLimit, VmError};
 
-use crate::cli::terminal;
+use console::{exit, terminal};
 
 /// Time limit of a guest, and what each program adds to it, in seconds.
 const LIMIT_S: (u64, u64) = (120, 5);
@@ -19,7 +19,8 @@ const MOST_SLIPS: u32 = 3;
 const THERE: &str = "/programs";
 
 /// A kernel's driver in guests.
-pub(super) struct Guest {
+#[derive(Debug)]
+pub struct Guest {
     name: String,
     options: Options,
     folder: PrivateFolder,
@@ -27,7 +28,10 @@ pub(super) struct Guest {
 
 impl Guest {
     /// Guests of `c`, `rust`, or a kernel that `vm --kernel` takes. `icount`: they count instructions, with this shift.
-    pub(super) fn new(name: &str, kernel: &str, icount: Option<u8>) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// No kernel with the Rust driver was built, or no folder can be made.
+    pub fn new(name: &str, kernel: &str, icount: Option<u8>) -> Result<Self, String> {
         let binary = std::env::current_exe().map_err(|error| format!("finding this binary: {error}"))?;
         let command = ["fuzz", "--serve", THERE].map(str::to_owned).to_vec();
         let mut options = Options::new(binary, command);
@@ -60,7 +64,7 @@ impl Guest {
         let mut sinks = Sinks { stdout: out, stderr: &mut stderr, place: None, progress: &mut |_| {} };
         match vm::run(&options, &mut sinks) {
             Ok(outcome) => Ok(outcome.status.exit_code()),
-            Err(error @ VmError::Panic { .. }) if error.is_emulators() => Ok(crate::cli::exit::FINE),
+            Err(error @ VmError::Panic { .. }) if error.is_emulators() => Ok(exit::FINE),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -96,7 +100,7 @@ impl Runner for Guest {
             all.extend(transcripts);
             match ended {
                 // The emulator's fault: the program runs again.
-                Ok(crate::cli::exit::FINE) if slips < MOST_SLIPS => {}
+                Ok(exit::FINE) if slips < MOST_SLIPS => {}
                 Ok(_) if cut => all.push(Transcript::down("the driver can run no more programs")),
                 Err(why) if cut => all.push(Transcript::down(&why)),
                 Err(why) if slips > 0 => return Err(why),
