@@ -42,7 +42,6 @@ pub(crate) mod leftovers;
 mod man;
 mod manager_place;
 mod matrix;
-mod measure;
 mod on_words;
 mod overload;
 mod place;

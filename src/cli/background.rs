@@ -4,14 +4,12 @@
 use bench::background::{BackgroundOptions, GroupKind};
 use bench::plan::Flavour;
 use clap::{Args, ValueEnum};
-use record::Run;
-use record::verdict::{Grade, of_background};
+use conduct::verdict::background_status;
 
 use super::choice;
 use super::driver::DriverArgs;
 use super::experiment::ExperimentArgs;
-use super::measure::completeness;
-use super::{CommandResult, command_line, exit};
+use super::{CommandResult, command_line};
 
 /// See what calls cost if the server or the caller is in the background, and what moving to the foreground costs
 ///
@@ -87,12 +85,5 @@ impl BackgroundArgs {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &BackgroundArgs) -> CommandResult {
-    args.common.measure(args.options(), bench::background::execute, status)
-}
-
-fn status(run: &Run) -> u8 {
-    let verdicts =
-        run.background().into_iter().flat_map(|experiment| of_background(experiment, run.clock.unit));
-    let fine = verdicts.map(|verdict| verdict.grade).max() == Some(Grade::Good);
-    if fine { completeness(run) } else { completeness(run).max(exit::FAILED) }
+    args.common.measure(args.options(), bench::background::execute, background_status)
 }

@@ -6,7 +6,6 @@ use std::str::FromStr;
 
 use bench::plan::{Device, Driver, Inherit, Settings, Waiting, Wanted};
 use clap::{Args, ValueEnum, ValueHint};
-use record::Run;
 
 use super::choice;
 
@@ -135,12 +134,6 @@ impl DriverArgs {
             call_slots: self.direct != Some(Switch::Off),
         }
     }
-}
-
-/// One line about the driver of a run and why it was chosen.
-pub(crate) fn chosen(run: &Run) -> Option<String> {
-    let driver = run.driver.as_ref()?;
-    Some(format!("Driver: {} ({}): {}.\n", driver.kind.name(), driver.details(), driver.reason))
 }
 
 #[cfg(test)]

@@ -1,13 +1,9 @@
-//! Output and exit statuses as those of Android's tools: when they are wanted, and the statuses of their latency tests.
-//! Not here: their formats (`record::render`).
-//! Facts: libhwbinder's `Latency.cpp` and `schd-dbg.cpp`. Both return minus the number of calls without inheritance, of
-//! which the system keeps eight bits. Where that number comes from exit statuses of children, it is a multiple of 256.
+//! The flag for output and exit statuses as those of Android's tools.
+//! Not here: the statuses (`conduct::latency`), the formats (`record::render`).
 
 use clap::{Args, ValueEnum};
-use record::Run;
-use record::render::latency::aosp::{Tool, is_broken, not_inherited, stopped};
 
-use super::{exit, note, terminal};
+use super::terminal;
 
 /// The flag of all commands that are also tools of Android's.
 #[derive(Clone, Copy, Debug, Args)]
@@ -36,46 +32,6 @@ impl ExactArgs {
             (Some(chosen), _) => Ok(chosen == Exact::On),
             (None, ours) => Ok(applet && ours.is_none() && !terminal::is_terminal()),
         }
-    }
-}
-
-/// Says that a word after `-m` means no IPC only if it is `PASSTHROUGH`, as in Android's tools.
-pub(super) fn note_mode(word: &str) {
-    note(format_args!("-m {word}: as in Android's tool, any word but PASSTHROUGH means BINDERIZE\n"));
-}
-
-/// Output of the tool after a miss that stopped the trace, on its standard output.
-pub(super) fn stop_words(run: &Run, tool: Tool) -> String {
-    let is_stopped = run.latency().is_some_and(|test| test.stopped_at.is_some());
-    if tool == Tool::Hwbinder || !is_stopped {
-        return String::new();
-    }
-    let log = bench::latency::trace_log();
-    stopped(&log.map(|log| log.display().to_string()).unwrap_or_default())
-}
-
-/// The tool's exit status, on a run without a failure of its own.
-pub(super) fn status(run: &Run, tool: Tool) -> u8 {
-    if is_broken(run) {
-        return exit::FAILED;
-    }
-    if run.latency().is_none_or(|test| test.realtime.is_none()) {
-        return exit::UNABLE;
-    }
-    match tool {
-        Tool::Hwbinder => (not_inherited(run) as u8).wrapping_neg(),
-        Tool::Hwbinder8 | Tool::Binder => exit::FINE,
-    }
-}
-
-/// Words and exit status of a test whose miss would stop a trace that is not running; on the standard output if the
-/// flag is true.
-pub(super) fn no_trace(tool: Tool, switch: &std::path::Path) -> (String, bool, u8) {
-    let words = format!("trace is not running\ncheck {}\nuse atrace --async_start first\n", switch.display());
-    match tool {
-        Tool::Hwbinder => (words, false, 1),
-        // exit(-1)
-        Tool::Hwbinder8 | Tool::Binder => (words, true, 255),
     }
 }
 

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use bench::plan::Release;
 use bench::run::{Observer, RunError};
 use clap::Args;
+use conduct::measure::measure;
 use record::Run;
 
 use super::show::Form;
-use super::{A_YEAR_S, CommandResult, measure};
+use super::{A_YEAR_S, CommandResult};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct ExperimentArgs {
@@ -38,6 +39,6 @@ impl ExperimentArgs {
         execute: impl FnOnce(&O, &mut dyn Observer) -> Result<Run, RunError>,
         verdict: impl FnOnce(&Run) -> u8,
     ) -> CommandResult {
-        measure::measure(options, self.record.as_deref(), execute, |run| self.format.of(run), verdict)
+        measure(options, self.record.as_deref(), execute, |run| self.format.of(run), verdict)
     }
 }

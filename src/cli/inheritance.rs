@@ -4,6 +4,7 @@
 use bench::inheritance::{self, InheritanceError, InheritanceOptions};
 use bench::plan::{Dialect, Inherit};
 use clap::{Args, ValueEnum};
+use conduct::verdict::inheritance_status;
 use record::experiments::inheritance::text;
 use record::{Driver, Inheritance};
 
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &InheritanceArgs) -> CommandResult {
         _ => Failure::new(exit::UNABLE, error),
     })?;
     say(&output(args.format, options.dialect.context(), &driver, &found))?;
-    judge(&found)
+    inheritance_status(&found)
 }
 
 fn output(format: Format, flavour: &str, driver: &Driver, found: &Inheritance) -> String {
@@ -96,34 +97,10 @@ fn output(format: Format, flavour: &str, driver: &Driver, found: &Inheritance) -
     }
 }
 
-/// The verdict; an error says what is not as expected, or not known.
-fn judge(found: &Inheritance) -> CommandResult {
-    let wrong: Vec<&str> = found
-        .hops
-        .iter()
-        .filter(|hop| hop.is_broken() || hop.as_expected() == Some(false))
-        .map(|hop| hop.scene.as_str())
-        .collect();
-    if !wrong.is_empty() {
-        let why = format!("not as expected of this driver: {}", wrong.join(", "));
-        return Err(Failure::new(exit::FAILED, why));
-    }
-    if let Some(untried) = found.hops.iter().find(|hop| hop.served.is_none()) {
-        let why = format!("{} could not be tried: {}", untried.scene, untried.note);
-        return Err(Failure::new(exit::UNABLE, why));
-    }
-    if found.expected.is_none() {
-        let why = format!("nothing to compare with: {}", found.expected_reason);
-        return Err(Failure::new(exit::UNABLE, why));
-    }
-    Ok(exit::FINE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
-    use record::{Hop, Level, Sched};
 
     #[derive(Parser)]
     struct Words {
@@ -145,27 +122,5 @@ mod tests {
         let faulty = options(&["--driver-fault=drop-inheritance"]);
         assert_eq!(faulty.servers_inherit, Some(Inherit::None));
         assert!(Words::try_parse_from(["x", "--driver-fault=other"]).is_err());
-    }
-
-    fn found(served: Option<Sched>, expected: Option<Sched>) -> Inheritance {
-        let (caller, idle) = (Sched::fifo(99), Sched::other(4));
-        let hop = Hop { scene: "call".to_owned(), caller, idle, served, expected, note: String::new() };
-        let level = expected.map(|_| Level::Nice);
-        Inheritance { hops: vec![hop], expected: level, ..Inheritance::default() }
-    }
-
-    #[test]
-    fn the_status_tells_wrong_from_untried() {
-        let (one, other) = (Some(Sched::other(0)), Some(Sched::other(4)));
-        for (served, expected, want) in [
-            (one, one, exit::FINE),
-            (one, other, exit::FAILED),
-            (None, one, exit::FAILED),
-            (None, None, exit::UNABLE),
-            (one, None, exit::UNABLE),
-        ] {
-            let status = judge(&found(served, expected)).unwrap_or_else(|failure| failure.status);
-            assert_eq!(status, want, "{served:?} {expected:?}");
-        }
     }
 }

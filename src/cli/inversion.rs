@@ -5,13 +5,12 @@ use bench::inversion::InversionOptions;
 use bench::load::LoadClass;
 use bench::plan::{Flavour, fresh_seed};
 use clap::{Args, ValueEnum};
-use record::{Run, Setting};
+use conduct::verdict::inversion_status;
 
 use super::choice;
 use super::driver::DriverArgs;
 use super::experiment::ExperimentArgs;
-use super::measure::completeness;
-use super::{A_YEAR_S, CommandResult, command_line, exit};
+use super::{A_YEAR_S, CommandResult, command_line};
 
 /// See whether a server without its real-time caller's priority keeps that caller waiting
 ///
@@ -100,16 +99,7 @@ impl InversionArgs {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &InversionArgs) -> CommandResult {
-    args.common.measure(args.options(), bench::inversion::execute, |run| status(run, args.expect))
-}
-
-/// Only a verdict that was reached can be as expected.
-fn status(run: &Run, expected: Expected) -> u8 {
-    let on = run.inversion().and_then(|experiment| experiment.row(Setting::On));
-    match (completeness(run), on.and_then(|row| row.inverted), expected) {
-        (exit::FINE, Some(false), Expected::None) | (exit::FINE, Some(true), Expected::Inversion) => {
-            exit::FINE
-        }
-        _ => exit::FAILED,
-    }
+    args.common.measure(args.options(), bench::inversion::execute, |run| {
+        inversion_status(run, args.expect == Expected::Inversion)
+    })
 }

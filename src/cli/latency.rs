@@ -7,21 +7,18 @@
 mod common;
 mod ping;
 mod sweep;
-mod verdict;
 
-use bench::latency::verdict::{self as judging, judge, trouble};
+use bench::latency::verdict as judging;
 use bench::latency::{Injected, LatencyOptions};
 use bench::plan::{Flavour, Release};
-use bench::run::Observer;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use conduct::latency::note_mode;
 use record::Run;
-use record::render::latency::aosp::{self, aosp};
-use record::render::latency::{Options, json, roles, table};
+use record::render::latency::aosp::Tool;
+use record::render::latency::{Options, json, table};
 
-use super::exact::{self, ExactArgs};
-use super::measure::measure;
-use super::output::Sink;
-use super::{CommandResult, Failure, OrExit, exit, note, parse};
+use super::exact::ExactArgs;
+use super::{CommandResult, Failure, OrExit, exit, parse};
 use common::CommonArgs;
 
 /// Measure calls one by one: deadlines, priority inheritance, whether client and server share a CPU
@@ -215,47 +212,20 @@ fn run_test(flavour: Flavour, args: &TestArgs, applet: bool) -> CommandResult {
     if args.exact(applet).or_exit(exit::USAGE)? {
         return run_exact(flavour, args);
     }
-    let print = |run: &Run| {
-        if args.common.verbose {
-            note(roles(run));
-        }
-        let options = Options { verbose: args.common.verbose, raw: args.common.raw_data, android: applet };
-        args.format.unwrap_or(Form::Json).of(run, options)
-    };
-    let options = args.placed(flavour, false)?;
-    let execute = |options: &_, observer: &mut dyn Observer| args.common.execute(options, observer);
-    measure(options, args.common.record.as_deref(), execute, print, |run| {
-        verdict::status(judge(run, args.expect.unwrap_or(usual).into(), &mut verdict::print))
-    })
+    let options = Options { verbose: args.common.verbose, raw: args.common.raw_data, android: applet };
+    let form = args.format.unwrap_or(Form::Json);
+    let asked = args.common.asked(args.placed(flavour, false)?);
+    asked.pairs(args.expect.unwrap_or(usual).into(), |run| form.of(run, options))
 }
 
 /// Runs a test with the output and the exit status of Android's tool.
 fn run_exact(flavour: Flavour, args: &TestArgs) -> CommandResult {
     let tool = match (flavour, args.common.android) {
-        (Flavour::Binder, _) => aosp::Tool::Binder,
-        (_, Release::Android8) => aosp::Tool::Hwbinder8,
-        _ => aosp::Tool::Hwbinder,
+        (Flavour::Binder, _) => Tool::Binder,
+        (_, Release::Android8) => Tool::Hwbinder8,
+        _ => Tool::Hwbinder,
     };
-    let options = args.placed(flavour, true)?;
-    if args.common.trace
-        && options.is_ok()
-        && let Err(switch) = bench::latency::tracing_is_on()
-    {
-        let (words, on_stdout, status) = exact::no_trace(tool, &switch);
-        if on_stdout {
-            Sink::stdout().deliver(&words)?;
-        } else {
-            note(words);
-        }
-        return Ok(status);
-    }
-    let print = |run: &Run| {
-        aosp(run, tool, args.common.verbose, args.common.raw_data) + &exact::stop_words(run, tool)
-    };
-    let execute = |options: &_, observer: &mut dyn Observer| args.common.execute(options, observer);
-    measure(options, args.common.record.as_deref(), execute, print, |run| {
-        verdict::status(trouble(run, &mut verdict::print)).max(exact::status(run, tool))
-    })
+    args.common.asked(args.placed(flavour, true)?).exactly(tool, args.common.raw_data)
 }
 
 impl TestArgs {
@@ -284,7 +254,7 @@ impl TestArgs {
             _ if is("PASSTHROUGH") => Flavour::Passthrough,
             _ if is("BINDERIZE") => flavour,
             _ if exact => {
-                exact::note_mode(&self.mode);
+                note_mode(&self.mode);
                 flavour
             }
             _ => return Err(format!("-m is BINDERIZE or PASSTHROUGH, not {:?}", self.mode)),

@@ -4,14 +4,12 @@
 use bench::overload::OverloadOptions;
 use bench::plan::Flavour;
 use clap::Args;
-use record::Run;
-use record::verdict::{Grade, of_overload};
+use conduct::verdict::overload_status;
 
 use super::choice;
 use super::driver::DriverArgs;
 use super::experiment::ExperimentArgs;
-use super::measure::completeness;
-use super::{CommandResult, command_line, exit};
+use super::{CommandResult, command_line};
 
 /// See how many real-time pairs of client and server keep a deadline: at most as many as there are CPUs
 ///
@@ -83,14 +81,5 @@ impl OverloadArgs {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &OverloadArgs) -> CommandResult {
-    args.common.measure(args.options(), bench::overload::execute, status)
-}
-
-fn status(run: &Run) -> u8 {
-    let Some(experiment) = run.overload() else { return exit::INTERNAL };
-    match (completeness(run), of_overload(experiment).grade) {
-        (exit::FINE, Grade::Good) => exit::FINE,
-        (exit::FINE, _) if experiment.realtime.is_none() => exit::UNABLE,
-        _ => exit::FAILED,
-    }
+    args.common.measure(args.options(), bench::overload::execute, overload_status)
 }

@@ -20,11 +20,12 @@ use record::verdict::Grade;
 use record::{DriverKind, Finding, Run};
 use store::run::Folder;
 
-use super::driver::{DriverArgs, chosen};
+use super::driver::DriverArgs;
 use super::progress::{self, StatusLine};
 use super::{
     A_YEAR_S, CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell,
 };
+use conduct::measure::chosen;
 use fault::Fault;
 use units::typed::duration;
 

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use bench::latency::{LatencyOptions, options};
 use bench::load::LoadSpec;
 use bench::plan::{Inherit, Release};
-use bench::run::{Observer, RunError};
 use clap::Args;
-use record::Run;
+use conduct::latency::Asked;
 
 use crate::cli::constraints::ConstraintArgs;
 use crate::cli::driver::DriverArgs;
@@ -77,13 +76,10 @@ pub(super) struct CommonArgs {
 }
 
 impl CommonArgs {
-    /// Measures under the constraints.
-    pub(super) fn execute(
-        &self,
-        options: &LatencyOptions,
-        observer: &mut dyn Observer,
-    ) -> Result<Run, RunError> {
-        self.constraints.wanted().held(|| bench::latency::execute(options, observer))
+    /// A test with these options.
+    pub(super) fn asked(&self, options: Result<LatencyOptions, String>) -> Asked<'_> {
+        let (constraints, record) = (self.constraints.wanted(), self.record.as_deref());
+        Asked { options, constraints, record, verbose: self.verbose }
     }
 
     /// The options of a test, which has these for the rest.

@@ -2,18 +2,14 @@
 //! Not here: measuring (`bench::latency`).
 
 use bench::latency::LatencyOptions;
-use bench::latency::verdict as judging;
 use bench::plan::{Device, Flavour};
-use bench::run::Observer;
 use clap::Parser;
-use record::Run;
-use record::render::latency::{Options, roles};
+use record::render::latency::Options;
 
 use super::super::choice;
-use super::super::measure::measure;
-use super::super::{CommandResult, OrExit, exit, note};
+use super::super::{CommandResult, OrExit, exit};
+use super::Form;
 use super::common::CommonArgs;
-use super::{Form, verdict};
 
 /// Measure pings call by call: needs no service of ours, so it works on production phones
 ///
@@ -54,28 +50,13 @@ pub(super) struct PingArgs {
     common: CommonArgs,
 }
 
-/// Measures and prints the result. The exit status is 1 if a client failed or the first miss ended the test.
+/// Measures and prints the result.
 pub(super) fn run(args: &PingArgs) -> CommandResult {
-    let print = |run: &Run| {
-        if args.common.verbose {
-            note(roles(run));
-        }
-        args.format
-            .of(run, Options { verbose: args.common.verbose, raw: args.common.raw_data, android: false })
-    };
     let options = args.options().or_exit(exit::USAGE)?;
     let (sides, place) = (args.common.place.enter().or_exit(exit::UNABLE)?, args.common.place.words());
     let options = LatencyOptions { sides, place, ..options };
-    measure(
-        options.check().map(|()| options),
-        args.common.record.as_deref(),
-        |options: &LatencyOptions, observer: &mut dyn Observer| args.common.execute(options, observer),
-        print,
-        |run| {
-            judging::remark(run, &mut verdict::print);
-            verdict::status(judging::trouble(run, &mut verdict::print))
-        },
-    )
+    let shown = Options { verbose: args.common.verbose, raw: args.common.raw_data, android: false };
+    args.common.asked(options.check().map(|()| options)).pings(|run| args.format.of(run, shown))
 }
 
 impl PingArgs {

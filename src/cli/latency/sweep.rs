@@ -4,19 +4,17 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use bench::latency::verdict::failures;
 use bench::latency::{Injected, LatencyOptions};
 use bench::load::LoadSpec;
 use bench::plan::{Flavour, Inherit, Release};
 use bench::sweep::{Grid, execute, usual_pairs};
 use clap::{Parser, ValueEnum};
-use record::Run;
+use conduct::measure::measure;
+use conduct::verdict::sweep_status;
 use record::render::latency::Options;
 
 use super::super::driver::DriverArgs;
-use super::super::measure::{completeness, measure};
-use super::super::{A_YEAR_S, CommandResult, command_line, complain, exit};
-use super::verdict::{print, status};
+use super::super::{A_YEAR_S, CommandResult, command_line};
 use super::{Form, Switch};
 
 /// Measure latency over a grid of pairs, payloads, loads and deadlines, and how many calls per second are
@@ -206,18 +204,8 @@ pub(super) fn run(args: &SweepArgs) -> CommandResult {
         args.record.as_deref(),
         execute,
         |run| args.format.of(run, Options::default()),
-        verdict,
+        sweep_status,
     )
-}
-
-/// A sweep has no limits, so only what could not be measured is a failure.
-fn verdict(run: &Run) -> u8 {
-    let mut status = status(failures(run, &mut print));
-    for finding in run.findings.iter().filter(|finding| finding.severity == record::Severity::Error) {
-        complain(&finding.text);
-        status = exit::FAILED;
-    }
-    status.max(completeness(run))
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use store::soak::Log;
 
 use super::RunArgs;
 use super::fault::{of_soak, of_tests};
-use crate::cli::driver::chosen;
 use crate::cli::progress::{self, StatusLine};
 use crate::cli::{CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell};
+use conduct::measure::chosen;
 
 /// The load without `--load`.
 const USUAL_LOAD: &str = "cpu:1:batch";

@@ -7,8 +7,9 @@ use bench::plan::Flavour;
 use bench::plan::MinTime;
 use bench::workers::{Group, Shape, WorkersOptions};
 use clap::Parser;
+use conduct::latency::note_mode;
 
-use super::super::exact::{ExactArgs, note_mode};
+use super::super::exact::ExactArgs;
 use super::super::show::Form;
 use super::super::{CommandResult, Failure, exit};
 use super::crowd::{self, Common};

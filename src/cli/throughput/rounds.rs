@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use bench::plan::{Device, Fault, MinTime, Plan, fresh_seed};
 use bench::run::Observer;
 use clap::Args;
+use conduct::measure::measure;
+use conduct::verdict::rounds_status;
 use record::Run;
 
 use super::super::constraints::ConstraintArgs;
 use super::super::driver::DriverArgs;
-use super::super::measure::{completeness, measure};
 use super::super::show::Form;
-use super::super::{A_YEAR_S, CommandResult, command_line, exit};
+use super::super::{A_YEAR_S, CommandResult, command_line};
 use super::crowd;
 
 /// Duration of a round of each case, in seconds.
@@ -87,9 +88,6 @@ impl RoundsArgs {
         let held = self.constraints.wanted();
         let execute =
             |plan: &Plan, observer: &mut dyn Observer| held.held(|| bench::run::execute(plan, observer));
-        measure(plan, self.record.as_deref(), execute, print, |run| {
-            let is_whole = completeness(run) == exit::FINE && run.complete && !run.any_failed();
-            if is_whole && !is_missed(run) { exit::FINE } else { exit::FAILED }
-        })
+        measure(plan, self.record.as_deref(), execute, print, |run| rounds_status(run, is_missed(run)))
     }
 }

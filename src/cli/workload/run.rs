@@ -6,14 +6,13 @@ use std::path::PathBuf;
 use bench::replay::WorkloadOptions;
 use bench::run::Observer;
 use clap::Args;
-use record::Run;
+use conduct::verdict::workload_status;
 use store::input;
 
 use crate::cli::constraints::ConstraintArgs;
 use crate::cli::driver::DriverArgs;
 use crate::cli::experiment::ExperimentArgs;
-use crate::cli::measure::completeness;
-use crate::cli::{CommandResult, command_line, exit, tell};
+use crate::cli::{CommandResult, command_line, tell};
 
 /// Largest description that is read, in bytes.
 const LARGEST: u64 = 256 << 20;
@@ -84,9 +83,5 @@ pub(super) fn run(args: &RunArgs) -> CommandResult {
     let execute = |options: &WorkloadOptions, observer: &mut dyn Observer| {
         held.held(|| bench::replay::execute(options, observer))
     };
-    args.common.measure(args.options(), execute, status)
-}
-
-fn status(run: &Run) -> u8 {
-    if run.any_failed() { exit::FAILED } else { completeness(run) }
+    args.common.measure(args.options(), execute, workload_status)
 }

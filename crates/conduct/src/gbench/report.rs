@@ -1,5 +1,5 @@
 //! Prints the rows of a run as they are measured.
-//! Not here: what a row looks like (`record::render`), where it goes (`super::super::output`).
+//! Not here: what a row looks like (`record::render`), where it goes (`console::output`).
 //!
 //! Rows of interleaved repetitions come at the end, in the order of the plan: their cases end in random order, and a row
 //! states its ratio to controls that may be measured later.
@@ -8,11 +8,11 @@ use bench::run::Observer;
 use record::Run;
 use record::formats::gbench::{Format, GbenchReporter, Options, context};
 
-use super::super::driver::chosen;
-use super::super::note;
-use super::super::output::in_color;
-use super::super::progress;
+use console::output::in_color;
+use console::{note, progress};
+
 use super::{Call, Outputs, has_context};
+use crate::measure::chosen;
 
 /// The list of all names in Google Benchmark's format.
 pub(super) fn list(names: &[String], format: Format) -> String {
@@ -121,7 +121,7 @@ impl Observer for Report<'_> {
     }
 
     fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
-        if self.call.own.progress {
+        if self.call.for_a_copy {
             note(progress::line(done, all, &run.cases[case].name) + "\n");
         }
     }

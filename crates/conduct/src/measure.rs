@@ -1,19 +1,21 @@
 //! What commands that measure have in common: options are checked, outputs opened before anything runs, progress is
 //! shown, the record is written, and the verdict becomes an exit status.
-//! Not here: Google Benchmark's dialect, which differs in all of that (`throughput`).
+//! Not here: Google Benchmark's dialect, which differs in all of that (`gbench`).
 
 use std::path::Path;
 
 use bench::run::{Observer, RunError};
 use record::{LimitedMemory, Run};
 
-use super::driver::chosen;
-use super::output::Sink;
-use super::progress::StatusLine;
-use super::{CommandResult, OrExit, complain, exit, note};
+use console::output::Sink;
+use console::progress::StatusLine;
+use console::{CommandResult, OrExit, complain, exit, note};
 
 /// Executes a measurement, prints its result and writes its record; the verdict is the exit status.
-pub(super) fn measure<O>(
+///
+/// # Errors
+/// The options are wrong, or it could not be measured.
+pub fn measure<O>(
     options: Result<O, String>,
     record: Option<&Path>,
     execute: impl FnOnce(&O, &mut dyn Observer) -> Result<Run, RunError>,
@@ -36,27 +38,27 @@ pub(super) fn measure<O>(
 }
 
 /// Where the result of a measurement goes.
-pub(super) struct Outputs {
-    pub(super) stdout: Sink,
+pub(crate) struct Outputs {
+    pub(crate) stdout: Sink,
     record: Option<Sink>,
 }
 
 impl Outputs {
     /// Opens the file of the record, if there is to be one. A bad path is reported now, and once more at the end: the
     /// run is worth its result on the standard output.
-    pub(super) fn open(record: Option<&Path>) -> Self {
+    pub(crate) fn open(record: Option<&Path>) -> Self {
         let record = record.map(Sink::file);
         record.iter().filter_map(Sink::trouble).for_each(complain);
         Self { stdout: Sink::stdout(), record }
     }
 
     /// Whether anything still reads or keeps the result.
-    pub(super) fn are_wanted(&self) -> bool {
+    pub(crate) fn are_wanted(&self) -> bool {
         self.record.is_some() || !self.stdout.is_closed()
     }
 
     /// Writes the record and reports outputs that failed; returns the exit status.
-    pub(super) fn finish(mut self, run: &Run, verdict: impl FnOnce(&Run) -> u8) -> u8 {
+    pub(crate) fn finish(mut self, run: &Run, verdict: impl FnOnce(&Run) -> u8) -> u8 {
         if let Some(record) = &mut self.record {
             record.keep_record(run);
         }
@@ -71,8 +73,14 @@ impl Outputs {
     }
 }
 
+/// One line about the driver of a run and why it was chosen.
+pub fn chosen(run: &Run) -> Option<String> {
+    let driver = run.driver.as_ref()?;
+    Some(format!("Driver: {} ({}): {}.\n", driver.kind.name(), driver.details(), driver.reason))
+}
+
 /// Reports why a run ended early, if it did; returns the exit status.
-pub(super) fn completeness(run: &Run) -> u8 {
+pub fn completeness(run: &Run) -> u8 {
     let Some(reason) = &run.incomplete_reason else { return exit::FINE };
     complain(format_args!("{reason}; what was measured until then is kept"));
     exit::FAILED

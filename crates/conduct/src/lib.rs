@@ -1,0 +1,14 @@
+//! Measurements and tests from their options to a result on the screen, a record and an exit status.
+//!
+//! - [`measure`]: one measurement; [`verdict`]: the exit statuses of their verdicts.
+//! - [`gbench`]: throughput in the way of Google Benchmark, whose rows are printed as they are measured; [`crowd`]: tests with many
+//!   workers, in the lines of Android's tools; [`latency`]: tests of single calls.
+//!
+//! Not here: the words of the command line (`binderperf`), measuring (`bench`), what is written (`record`).
+#![forbid(unsafe_code)]
+
+pub mod crowd;
+pub mod gbench;
+pub mod latency;
+pub mod measure;
+pub mod verdict;
