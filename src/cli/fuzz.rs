@@ -1,31 +1,12 @@
-//! The command `fuzz`: its options, the drivers that it compares, and its report.
-//! Not here: programs, their run and comparison (crate `fuzzer`), drivers in guests (`fleet::guest`).
+//! The command `fuzz`: its options.
+//! Not here: the drivers that it compares, and its report (`conduct::fuzz`).
 
-mod keep;
+use std::path::PathBuf;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::time::Instant;
-
-use bench::plan::{Driver, Settings, Waiting, Wanted};
 use clap::{Args, ValueHint};
-use fleet::guest::fuzz::Guest;
-use fuzzer::corpus::Corpus;
-use fuzzer::program::Program;
-use fuzzer::runner::{self, Local, Runner};
-use fuzzer::session::{Finding, Report, Session};
-use store::input;
+use conduct::fuzz::{DriverWord, Job};
 
-use keep::Keep;
-
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say, tell};
-
-/// Longest file of programs, in bytes.
-const LONGEST: u64 = 64 << 20;
-
-/// Programs of a round: without guests, and with them, whose boots take longer than many programs.
-const ROUND: (u64, u64) = (50, 300);
+use super::{A_YEAR_S, CommandResult};
 
 /// Run random programs on several drivers and compare what they do
 ///
@@ -81,155 +62,17 @@ pub(crate) struct FuzzArgs {
 /// Runs the command.
 pub(crate) fn run(args: &FuzzArgs) -> CommandResult {
     if let Some(file) = &args.serve {
-        let programs = read(file)?;
-        let mut local = local("kernel", Driver::Kernel, true).or_exit(exit::UNABLE)?;
-        runner::serve(&mut local, &programs, &mut super::terminal::own()).or_exit(exit::INTERNAL)?;
-        return Ok(exit::FINE);
+        return conduct::fuzz::serve(file);
     }
-    let given = args.program.as_deref().map(read).transpose()?;
-    // Without the handlers a signal kills this process, and nothing worse.
-    let _ = sys::stop_signal::catch();
-    let runners = args.drivers.iter().map(|word| word.runner(args.icount)).collect::<Result<Vec<_>, _>>();
-    let runners = runners.or_exit(exit::UNABLE)?;
-    if args.icount.is_some() && !runners.iter().any(|runner| runner.boots()) {
-        return Err(Failure::new(exit::USAGE, "--icount is for guests, and none of the drivers is in one"));
-    }
-    let round = if runners.iter().any(|runner| runner.boots()) { ROUND.1 } else { ROUND.0 };
-    let round = round.div_ceil(args.schedules + 1);
-    let keep = args.out.as_deref().map(Keep::open).transpose()?;
-    let corpus = match &keep {
-        _ if args.undirected => None,
-        Some(keep) => Some(keep.corpus()?),
-        None => Some(Corpus::default()),
-    };
-    let mut session = Session::new(runners, corpus);
-    let mut reporter = Reporter { keep: keep.as_ref(), findings: 0 };
-    if let Some(programs) = given {
-        session.compare(&programs, &[], &mut reporter).or_exit(exit::UNABLE)?;
-    } else {
-        let start = Instant::now();
-        session.run_kept().or_exit(exit::UNABLE)?;
-        let mut seed = keep.as_ref().and_then(Keep::next_seed).unwrap_or(args.seed);
-        let mut left = args.programs.unwrap_or(u64::MAX);
-        while left > 0 && start.elapsed().as_secs() < args.seconds && sys::stop_signal::received().is_none() {
-            let count = round.min(left);
-            session.round(seed..seed + count, args.schedules, &mut reporter).or_exit(exit::UNABLE)?;
-            (seed, left) = (seed + count, left - count);
-            if let Some(keep) = &keep {
-                keep.set_next_seed(seed)?;
-            }
-        }
-    }
-    say(&summary(&session, reporter.findings))?;
-    Ok(if reporter.findings == 0 { exit::FINE } else { exit::FAILED })
-}
-
-/// Shows and keeps what the session finds.
-struct Reporter<'k> {
-    keep: Option<&'k Keep>,
-    findings: u64,
-}
-
-impl Report for Reporter<'_> {
-    fn finding(&mut self, finding: &Finding) -> Result<(), String> {
-        self.findings += 1;
-        shown(self.findings, finding)?;
-        self.keep.map_or(Ok(()), |keep| keep.finding(self.findings, finding))
-    }
-
-    fn kept(&mut self, program: &Program) -> Result<(), String> {
-        self.keep.map_or(Ok(()), |keep| keep.program(program))
-    }
-}
-
-fn shown(number: u64, finding: &Finding) -> Result<(), String> {
-    let of = finding.seed.map_or("the given program".to_owned(), |seed| format!("seed {seed}"));
-    let text = format!("difference {number}, {of}: {}\n{finding}", finding.difference.kind());
-    say(&text).map(drop).map_err(|_| "the result cannot be written".to_owned())
-}
-
-fn summary(session: &Session, findings: u64) -> String {
-    let totals = &session.totals;
-    let known: u64 = totals.known.values().sum();
-    let items: Vec<String> = totals.known.iter().map(|(item, count)| format!("{item} {count}")).collect();
-    let items = if items.is_empty() { String::new() } else { format!(" ({})", items.join(", ")) };
-    let scheduled = match totals.scheduled {
-        0 => String::new(),
-        count => format!(" and {count} with threads side by side"),
-    };
-    let reached: Vec<String> = session.reached().map(|(name, count)| format!("{count} of {name}")).collect();
-    let reached = match reached.len() {
-        0 => String::new(),
-        _ => format!("fuzz: places reached: {}; programs kept: {}\n", reached.join(", "), session.kept()),
-    };
-    format!(
-        "fuzz: {} programs{scheduled}, {} alike; differences: {findings} new, {} more of their kinds, {known} known{items}, {} not reproducible\n{reached}",
-        totals.programs, totals.alike, totals.again, totals.fickle,
-    )
-}
-
-fn read(file: &Path) -> Result<Vec<Program>, Failure> {
-    let text = input::text(file, LONGEST, tell)
-        .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
-    runner::parse_programs(&text)
-        .map_err(|why| Failure::new(exit::USAGE, format!("{}: {why}", file.display())))
-}
-
-/// A driver by its word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum DriverWord {
-    /// This machine's: the driver, and whether the embedded one has direct calls.
-    Here(Driver, bool),
-    /// One in guests of this kernel.
-    Guest(String),
-}
-
-impl FromStr for DriverWord {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        Ok(match word {
-            "embedded" => Self::Here(Driver::Embedded, true),
-            "embedded:broker" => Self::Here(Driver::Embedded, false),
-            "kernel" => Self::Here(Driver::Kernel, true),
-            _ => match word.strip_prefix("kernel:").filter(|kernel| !kernel.is_empty()) {
-                Some(kernel) => Self::Guest(kernel.to_owned()),
-                None => {
-                    let some = "embedded, embedded:broker, kernel, kernel:c, kernel:rust or kernel:X";
-                    return Err(format!("no driver {word:?}; use {some}"));
-                }
-            },
-        })
-    }
-}
-
-impl fmt::Display for DriverWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Here(Driver::Embedded, false) => f.write_str("embedded:broker"),
-            Self::Here(driver, _) => write!(f, "{driver}"),
-            Self::Guest(kernel) => write!(f, "kernel:{kernel}"),
-        }
-    }
-}
-
-impl DriverWord {
-    fn runner(&self, icount: Option<u8>) -> Result<Box<dyn Runner>, String> {
-        Ok(match self {
-            Self::Here(driver, direct) => Box::new(local(&self.to_string(), *driver, *direct)?),
-            Self::Guest(kernel) => Box::new(Guest::new(&self.to_string(), kernel, icount)?),
-        })
-    }
-}
-
-fn local(name: &str, driver: Driver, call_slots: bool) -> Result<Local, String> {
-    // Threads that spin look busy, and a step that waits must be seen to sleep.
-    let settings = Settings { call_slots, waiting: Waiting::Sleep, ..Settings::default() };
-    let wanted = Wanted { driver, settings, ..Wanted::default() };
-    let located = conformance::find(&wanted).map_err(|error| error.to_string())?;
-    let local = Local::new(name, located.context)?;
-    if driver == Driver::Kernel && !local.reads_log() {
-        note("binderperf: faults that the kernel reports do not count: /dev/kmsg cannot be read\n");
-    }
-    Ok(local)
+    conduct::fuzz::run(&Job {
+        drivers: args.drivers.clone(),
+        seconds: args.seconds,
+        programs: args.programs,
+        seed: args.seed,
+        schedules: args.schedules,
+        undirected: args.undirected,
+        icount: args.icount,
+        given: args.program.clone(),
+        out: args.out.clone(),
+    })
 }

@@ -3,31 +3,21 @@
 //! Not here: the list of tests (`bench::suite`), the report's contents (`record::render::report`), the guest
 //! (`vm`).
 
-mod fault;
-mod soak;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::load::LoadSpec;
-use bench::suite::{self, Depth, Experiment, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart};
+use bench::soak::SoakOptions;
+use bench::soak::fault::{Fault, of_soak, of_tests};
+use bench::suite::{Depth, SuiteOptions};
 use clap::Args;
+use conduct::{soak, suite};
 use fleet::guest::run as guest;
-use host::klog;
-use record::checkup::Checkup;
-use record::render::report::{RunProblem, verdicts};
-use record::verdict::Grade;
-use record::{DriverKind, Finding, Run};
-use store::run::Folder;
+use store::run::{Folder, unnamed};
+use units::typed::duration;
 
 use super::driver::DriverArgs;
-use super::progress::{self, StatusLine};
-use super::{
-    A_YEAR_S, CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell,
-};
-use conduct::measure::chosen;
-use fault::Fault;
-use units::typed::duration;
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, command_line, exit, tell};
 
 /// Run all tests: binder and hwbinder, throughput and latency, slow calls with their causes; with a report
 ///
@@ -98,23 +88,24 @@ pub(crate) struct RunArgs {
 /// Flags about the driver of this machine.
 const HERE: [&str; 6] = ["driver", "device", "context_dir", "inherit", "wait", "direct"];
 
-/// Hint on how to measure a kernel's driver.
-const IN_A_VM: &str =
-    "binderperf run --vm measures the driver of a real kernel, in a VM (--vm=X: that kernel).\n";
+/// The load of a soak without `--load`.
+const USUAL_LOAD: &str = "cpu:1:batch";
 
 /// Runs it.
 pub(crate) fn run(args: &RunArgs) -> CommandResult {
     if let Some(time) = args.soak {
-        return soak::run(args, time);
+        return args.soak(time);
     }
-    fault::refuse_of_soak(&args.inject)?;
+    if let Some(fault) = of_soak(&args.inject).next() {
+        return Err(Failure::new(exit::USAGE, format_args!("--inject {fault} needs --soak TIME")));
+    }
     let mut folder = Folder::make(args.out.clone(), tell)?;
     let measured = match &args.vm {
         Some(kernels) => guest::run(kernels, args.words_there(), args.depth().usual_whole(), &mut folder),
-        None => here(args, &mut folder),
+        None => args.here(&mut folder),
     };
     match measured {
-        Ok(()) => Ok(present(&mut folder)),
+        Ok(()) => Ok(suite::present(&mut folder)),
         Err(failure) => {
             folder.remove_if_empty();
             Err(failure)
@@ -149,117 +140,49 @@ impl RunArgs {
         let patience = format!("--patience={}", self.patience);
         flags.chain(soak).chain(turns).chain(loads).chain(faults).chain([patience]).collect()
     }
-}
 
-/// Runs on this machine: on its own driver or the embedded one.
-fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), Failure> {
-    let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
-    let options = SuiteOptions {
-        depth: args.depth(),
-        experiments: args.experiments || args.thorough,
-        wanted,
-        inherits_as_told: args.driver.inherit().is_some(),
-        recordings: (!args.no_trace).then(|| folder.path().to_owned()),
-        injected: fault::of_tests(&args.inject).collect(),
-        patience_s: args.patience,
-        command_line: command_line(),
-    };
-    let watch = args.klog_check.then(klog::Watch::begin).transpose().or_exit(exit::UNABLE)?;
-    let mut line = StatusLine::default();
-    line.show("looking at the machine");
-    let checkup = Some(doctor::examine_here());
-    let mut progress = ProgressReporter { line, for_a_copy: args.progress, folder, checkup };
-    let ended = suite::execute(&options, &mut progress);
-    progress.line.show("");
-    if !matches!(ended, SuiteEnd::NoDriver(_)) {
-        watch.into_iter().for_each(|watch| folder.keep_complaints(watch.end()));
-    }
-    match ended {
-        SuiteEnd::Whole => Ok(()),
-        SuiteEnd::Interrupted => {
-            note("Stopped by a signal: what was measured until then is kept.\n");
-            Ok(())
-        }
-        SuiteEnd::NoDriver(error) => {
-            complain(error);
-            note(IN_A_VM);
-            Err(Failure { status: exit::UNABLE, message: None })
-        }
-    }
-}
-
-/// Shows progress, and stores each result at once.
-struct ProgressReporter<'f> {
-    line: StatusLine,
-    for_a_copy: bool,
-    folder: &'f mut Folder,
-    /// The doctor's findings before the first test; stored once a test begins.
-    checkup: Option<Checkup>,
-}
-
-impl SuiteObserver for ProgressReporter<'_> {
-    fn begins(&mut self, run: &Run) {
-        if let Some(checkup) = self.checkup.take() {
-            self.folder.keep_checkup(checkup);
-        }
-        self.line.show("");
-        note(chosen(run).unwrap_or_default());
-        let by_itself = run.driver.as_ref().filter(|driver| driver.choice == "auto");
-        if by_itself.is_some_and(|driver| driver.kind == DriverKind::Embedded) {
-            note(IN_A_VM);
-        }
-    }
-
-    fn advanced(&mut self, part: SuitePart, done: u64, all: u64, left: Duration) {
-        let (name, seconds) = (part.name(), left.as_secs());
-        if self.for_a_copy {
-            note(progress::line(done as usize, all as usize, name) + "\n");
-        } else {
-            self.line.show(&format!("{name} {done}/{all}, about {seconds} s left"));
-        }
-    }
-
-    fn repeats(&mut self, part: SuitePart, why: &Finding) {
-        self.line.show("");
-        note(format_args!("{} was disturbed and is measured once more: {}\n", part.name(), why.text));
-    }
-
-    fn kept_first(&mut self, part: SuitePart, run: Run) {
-        self.folder.keep_first(part.name(), &run);
-    }
-
-    fn kept(&mut self, part: SuitePart, run: Run) {
-        self.folder.keep(part.name(), run);
-    }
-
-    fn missing(&mut self, part: SuitePart, why: String) {
-        // These need rights that the tests do without.
-        let problem = match part {
-            SuitePart::Experiment(Experiment::Inversion | Experiment::Background) => {
-                RunProblem::not_here(part.name(), why)
-            }
-            _ => RunProblem::not_run(part.name(), why),
+    /// Runs on this machine: on its own driver or the embedded one.
+    fn here(&self, folder: &mut Folder) -> Result<(), Failure> {
+        let options = SuiteOptions {
+            depth: self.depth(),
+            experiments: self.experiments || self.thorough,
+            wanted: self.driver.wanted().or_exit(exit::USAGE)?,
+            inherits_as_told: self.driver.inherit().is_some(),
+            recordings: (!self.no_trace).then(|| folder.path().to_owned()),
+            injected: of_tests(&self.inject).collect(),
+            patience_s: self.patience,
+            command_line: command_line(),
         };
-        self.folder.bundle.troubles.push(problem);
+        suite::run(&options, self.klog_check, self.progress, folder)
     }
-}
 
-/// Writes the report and the summary; returns the exit status.
-fn present(folder: &mut Folder) -> u8 {
-    folder.explain();
-    let report = folder.report();
-    let printed = status_of(say(&folder.summary(report.as_deref())));
-    let troubles = folder.troubles();
-    troubles.iter().for_each(complain);
-    let tests = verdicts(&folder.bundle);
-    let bad = tests.iter().flat_map(|test| &test.verdicts).any(|verdict| verdict.grade == Grade::Bad);
-    if !troubles.is_empty() || printed != exit::FINE {
-        exit::INTERNAL
-    } else if folder.bundle.runs.is_empty() {
-        exit::UNABLE
-    } else if bad {
-        exit::FAILED
-    } else {
-        exit::FINE
+    /// Soaks, here or in a guest.
+    fn soak(&self, time: Duration) -> CommandResult {
+        let job = soak::Job {
+            folder: self.out.clone().unwrap_or_else(unnamed),
+            time,
+            turns: self.turns,
+            for_a_copy: self.progress,
+        };
+        match &self.vm {
+            Some(kernels) => {
+                soak::run_elsewhere(&job, |log| guest::soak(kernels, self.words_there(), time, log))
+            }
+            None => soak::run(&job, || self.soak_options()),
+        }
+    }
+
+    fn soak_options(&self) -> Result<SoakOptions, String> {
+        let usual = || USUAL_LOAD.parse().map(|load| vec![load]);
+        Ok(SoakOptions {
+            wanted: self.driver.wanted()?,
+            inherits_as_told: self.driver.inherit().is_some(),
+            loads: if self.load.is_empty() { usual()? } else { self.load.clone() },
+            injected: of_tests(&self.inject).collect(),
+            faults: of_soak(&self.inject).collect(),
+            patience_s: self.patience,
+            tiny: self.tiny,
+            command_line: command_line(),
+        })
     }
 }

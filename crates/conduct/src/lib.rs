@@ -3,12 +3,17 @@
 //! - [`measure`]: one measurement; [`verdict`]: the exit statuses of their verdicts.
 //! - [`gbench`]: throughput in the way of Google Benchmark, whose rows are printed as they are measured; [`crowd`]: tests with many
 //!   workers, in the lines of Android's tools; [`latency`]: tests of single calls.
+//! - What is made of many runs: [`suite`], all tests after one another; [`soak`], turns of them for hours; [`fuzz`], random programs
+//!   on several drivers.
 //!
 //! Not here: the words of the command line (`binderperf`), measuring (`bench`), what is written (`record`).
 #![forbid(unsafe_code)]
 
 pub mod crowd;
+pub mod fuzz;
 pub mod gbench;
 pub mod latency;
 pub mod measure;
+pub mod soak;
+pub mod suite;
 pub mod verdict;

@@ -75,6 +75,46 @@ impl fmt::Display for SoakFault {
     }
 }
 
+/// A fault of either sort.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// A fault of a latency test.
+    Test(Injected),
+    /// A fault of a soak.
+    Soak(SoakFault),
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text.parse(), text.parse()) {
+            (Ok(fault), _) => Ok(Self::Test(fault)),
+            (_, Ok(fault)) => Ok(Self::Soak(fault)),
+            (Err(why), Err(_)) => Err(format!("{why}; of a soak {}", SoakFault::WORDS)),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Test(fault) => fault.fmt(f),
+            Self::Soak(fault) => fault.fmt(f),
+        }
+    }
+}
+
+/// Those of latency tests.
+pub fn of_tests(faults: &[Fault]) -> impl Iterator<Item = Injected> {
+    faults.iter().filter_map(|fault| if let Fault::Test(fault) = fault { Some(*fault) } else { None })
+}
+
+/// Those of a soak.
+pub fn of_soak(faults: &[Fault]) -> impl Iterator<Item = SoakFault> {
+    faults.iter().filter_map(|fault| if let Fault::Soak(fault) = fault { Some(*fault) } else { None })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use fuzzer::program::Program;
 use fuzzer::runner;
 use fuzzer::session::Finding;
 
-use crate::cli::{Failure, exit};
+use console::{Failure, exit};
 
 /// The file with the next seed.
 const NEXT: &str = "next-seed";

@@ -1,69 +1,94 @@
-//! `run --soak`: turns of tests, each stored at once, until the time is over; then a table and a page with the verdicts.
-//! Not here: a turn (`bench::soak`), the verdicts (`record::soak`), the table and the page (`record::render::soak`).
+//! A soak: turns of tests, each stored at once, until the time is over; then a table and a page with the verdicts.
+//! Not here: a turn (`bench::soak`), the verdicts (`record::soak`), the table and the page (`record::render::soak`), guests (`fleet`).
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bench::soak::{Soak, SoakOptions, TurnEnd};
-use fleet::guest::run as guest;
+use console::progress::{self, StatusLine};
+use console::{CommandResult, Failure, OrExit, complain, exit, note, say, status_of, tell};
 use record::render::soak as render;
 use record::soak::Turn;
 use record::soak::judge::{Drift, judge};
 use store::lock::FolderLock;
-use store::run::unnamed;
 use store::soak::Log;
 
-use super::RunArgs;
-use super::fault::{of_soak, of_tests};
-use crate::cli::progress::{self, StatusLine};
-use crate::cli::{CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of, tell};
-use conduct::measure::chosen;
+use crate::measure::chosen;
 
-/// The load without `--load`.
-const USUAL_LOAD: &str = "cpu:1:batch";
 /// The page.
 const PAGE: &str = "soak.html";
 
+/// A soak that is asked for.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Folder of the log and the page.
+    pub folder: PathBuf,
+    /// How long all turns last.
+    pub time: Duration,
+    /// Number of the last turn.
+    pub turns: Option<u64>,
+    /// Whether progress is reported for another copy of this program.
+    pub for_a_copy: bool,
+}
+
 /// Soaks, and shows what came of it.
-pub(super) fn run(args: &RunArgs, time: Duration) -> CommandResult {
-    let folder = args.out.clone().unwrap_or_else(unnamed);
+///
+/// # Errors
+/// No turn was whole, or the log cannot be written.
+pub fn run(job: &Job, options: impl FnOnce() -> Result<SoakOptions, String>) -> CommandResult {
+    carried_out(job, |log| soak(job, options, log))
+}
+
+/// Has another copy of this program soak, behind the turns of the log with this path, and shows what came of it.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_elsewhere(job: &Job, soak: impl FnOnce(&Path) -> Result<(), Failure>) -> CommandResult {
+    carried_out(job, |log| {
+        let ended = soak(log.path());
+        *log = Log::open(&job.folder)?;
+        ended
+    })
+}
+
+fn carried_out(job: &Job, soak: impl FnOnce(&mut Log) -> Result<(), Failure>) -> CommandResult {
+    let folder = &job.folder;
     let is_new = !folder.exists();
-    let _lock = FolderLock::take(&folder, tell)?;
-    let mut log = Log::open(&folder)?;
-    let ended = match &args.vm {
-        _ if is_over(args, time, log.last()) => Ok(()),
-        Some(kernels) => {
-            let ended = guest::soak(kernels, args.words_there(), time, log.path());
-            log = Log::open(&folder)?;
-            ended
-        }
-        None => soak(args, time, &mut log),
-    };
+    let _lock = FolderLock::take(folder, tell)?;
+    let mut log = Log::open(folder)?;
+    let ended = if job.is_over(log.last()) { Ok(()) } else { soak(&mut log) };
     if log.last().is_none() {
         log.remove_if_empty();
         if is_new {
             // Fails on purpose if the folder has contents.
-            let _ = std::fs::remove_dir(&folder);
+            let _ = std::fs::remove_dir(folder);
         }
         ended?;
         return Err(Failure::new(exit::UNABLE, "no turn was whole, so there is nothing to judge"));
     }
     let lost = ended.err().map(|failure| status_of(Err(failure)));
-    let shown = present(&log, &folder)?;
+    let shown = present(&log, folder)?;
     Ok(lost.unwrap_or(shown))
 }
 
-/// Whether the soak needs no further turn.
-fn is_over(args: &RunArgs, time: Duration, last: Option<&Turn>) -> bool {
-    last.is_some_and(|turn| {
-        turn.soaked_s >= time.as_secs_f64() || args.turns.is_some_and(|turns| turn.turn >= turns)
-    })
+impl Job {
+    /// Whether no further turn is needed.
+    fn is_over(&self, last: Option<&Turn>) -> bool {
+        last.is_some_and(|turn| {
+            turn.soaked_s >= self.time.as_secs_f64() || self.turns.is_some_and(|turns| turn.turn >= turns)
+        })
+    }
 }
 
 /// Makes turns until the time is over or a signal comes. What a turn found is in the log before the next begins.
-fn soak(args: &RunArgs, time: Duration, log: &mut Log) -> Result<(), Failure> {
+fn soak(
+    job: &Job,
+    options: impl FnOnce() -> Result<SoakOptions, String>,
+    log: &mut Log,
+) -> Result<(), Failure> {
     let mut line = StatusLine::default();
     line.show("starting the driver, the load and a service");
-    let begun = Soak::begin(options(args)?, log.last());
+    let begun = Soak::begin(options().or_exit(exit::USAGE)?, log.last());
     line.show("");
     let mut soak = begun?;
     note(chosen(soak.facts()).unwrap_or_default());
@@ -74,10 +99,10 @@ fn soak(args: &RunArgs, time: Duration, log: &mut Log) -> Result<(), Failure> {
     }
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let start = Instant::now();
-    while !is_over(args, time, log.last()) {
+    while !job.is_over(log.last()) {
         let number = log.last().map_or(1, |turn| turn.turn + 1);
         let soaked = before + start.elapsed().as_secs_f64();
-        show(args, &mut line, number, (soaked, time));
+        show(job, &mut line, number, soaked);
         let began = host::now();
         match soak.turn(number, &mut Silent) {
             Ok(turn) => log.append(Turn {
@@ -106,34 +131,17 @@ fn soak(args: &RunArgs, time: Duration, log: &mut Log) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(args: &RunArgs, line: &mut StatusLine, number: u64, (soaked, time): (f64, Duration)) {
-    if args.progress {
-        note(progress::line(soaked as usize, time.as_secs() as usize, "soak") + "\n");
+fn show(job: &Job, line: &mut StatusLine, number: u64, soaked: f64) {
+    let all = job.time.as_secs();
+    if job.for_a_copy {
+        note(progress::line(soaked as usize, all as usize, "soak") + "\n");
     } else {
-        line.show(&format!("turn {number}, {soaked:.0} of {} s", time.as_secs()));
+        line.show(&format!("turn {number}, {soaked:.0} of {all} s"));
     }
 }
 
-fn options(args: &RunArgs) -> Result<SoakOptions, Failure> {
-    let loads = if args.load.is_empty() {
-        vec![USUAL_LOAD.parse().or_exit(exit::INTERNAL)?]
-    } else {
-        args.load.clone()
-    };
-    Ok(SoakOptions {
-        wanted: args.driver.wanted().or_exit(exit::USAGE)?,
-        inherits_as_told: args.driver.inherit().is_some(),
-        loads,
-        injected: of_tests(&args.inject).collect(),
-        faults: of_soak(&args.inject).collect(),
-        patience_s: args.patience,
-        tiny: args.tiny,
-        command_line: command_line(),
-    })
-}
-
 /// Writes the page and the table; returns the exit status.
-fn present(log: &Log, folder: &std::path::Path) -> CommandResult {
+fn present(log: &Log, folder: &Path) -> CommandResult {
     let soak = log.read()?;
     let judged = judge(&soak);
     let page = folder.join(PAGE);
