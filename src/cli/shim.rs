@@ -1,20 +1,14 @@
-//! The command `shim`: runs an unmodified program on the embedded driver.
-//! Not here: what the program's calls become (crates `preload` and `supervise`), what kind of program it is (`supervise::program`).
+//! The command `shim`: its options.
+//! Not here: running a program on the embedded driver (`serve::shim`).
 
-use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
-use backend::shim::{Paths, RULES_VARIABLE};
-use bench::plan::{Inherit, Settings};
+use bench::plan::Inherit;
 use clap::Args;
+use serve::shim::{Job, device_rule};
 
-use super::{CommandResult, Failure, OrExit, choice, exit, note};
-use supervise::SuperviseError;
-use supervise::program::{self, Program};
+use super::{CommandResult, choice};
 
 /// Run a program that uses /dev/binder on the embedded driver, unmodified
 #[derive(Clone, Debug, Args)]
@@ -44,183 +38,14 @@ pub(crate) struct ShimArgs {
     program: Vec<OsString>,
 }
 
-/// How a program's calls reach the embedded driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// A library in the program takes the place of the C library's functions.
-    Preload,
-    /// Another process answers its system calls.
-    Supervise,
-}
-
-/// File name of the library.
-const LIBRARY: &str = "libbinderperf.so";
-
-/// Runs the program: preloaded in this process's place, else as its child.
+/// Runs the program.
 pub(crate) fn run(args: &ShimArgs) -> CommandResult {
-    let [name, arguments @ ..] = args.program.as_slice() else {
-        return Err(Failure::new(exit::USAGE, "name a program after --"));
-    };
-    let path = program::find(name).or_exit(exit::USAGE)?;
-    let way = Program::of(&path).and_then(|program| way(&program, args.supervise));
-    let way = way.map_err(|why| Failure::new(exit::UNABLE, format_args!("{}: {why}", path.display())))?;
-    let settings = Settings { inherit: args.inherit, ..Settings::default() };
-    let mut command = Command::new(&path);
-    command.arg0(name).args(arguments);
-    // For this program itself, too: a service manager under it manages that context.
-    command.env(
-        backend::shim::VARIABLE,
-        backend::shim::address(args.context_dir.as_deref(), settings).or_exit(exit::UNABLE)?,
-    );
-    let rules = args.device_path.join(":");
-    let library = match way {
-        Way::Preload => library(args.library.as_deref()).or_exit(exit::UNABLE)?,
-        Way::Supervise => return supervise(command, args.context_dir.clone(), settings, rules),
-    };
-    command.env(RULES_VARIABLE, rules);
-    if std::env::var_os(BROKER).is_none_or(|program| program.is_empty()) {
-        let own = std::env::current_exe()
-            .map_err(|error| Failure::of_file(exit::UNABLE, "find", Path::new("/proc/self/exe"), &error))?;
-        command.env(BROKER, own);
-    }
-    command.env(PRELOAD, preloaded(&library, std::env::var_os(PRELOAD)).or_exit(exit::UNABLE)?);
-    Err(Failure::of_file(exit::UNABLE, "run", &path, &command.exec()))
-}
-
-/// A rule that makes a path a device.
-fn device_rule(text: &str) -> Result<String, String> {
-    match text.contains(':') {
-        true => Err("a rule has no colon".to_owned()),
-        false => Paths::new(Path::new("/"), text).map(|_| text.to_owned()),
-    }
-}
-
-/// Variable with the program that is the broker.
-const BROKER: &str = "BINDERPERF_BROKER";
-/// Variable of the dynamic loader with libraries to preload.
-const PRELOAD: &str = "LD_PRELOAD";
-
-/// The way for a program.
-fn way(program: &Program, supervise: bool) -> Result<Way, String> {
-    match program {
-        Program::Dynamic if !supervise => Ok(Way::Preload),
-        Program::Dynamic | Program::Static => Ok(Way::Supervise),
-        Program::Sanitized if supervise => Ok(Way::Supervise),
-        Program::Sanitized => Err("it is built with AddressSanitizer, whose library must be loaded before all others, so \
-             nothing can be preloaded into it; run it with shim --supervise"
-            .to_owned()),
-        Program::Privileged => {
-            Err("it gets rights from its file (setuid, setgid or capabilities), so neither the dynamic loader nor a \
-             supervisor may touch it; run it as a user who has them"
-                .to_owned())
-        }
-        Program::Foreign => Err("it is for another machine".to_owned()),
-    }
-}
-
-/// Status of a shell for a program that a signal ended, less the signal's number.
-const BY_SIGNAL: i32 = 128;
-
-/// Runs the program under supervision; returns its status.
-fn supervise(
-    command: Command,
-    directory: Option<PathBuf>,
-    settings: Settings,
-    rules: String,
-) -> CommandResult {
-    // The terminal sends SIGINT to the program as well; SIGTERM is passed on.
-    let _ = sys::stop_signal::catch();
-    note(
-        "binderperf: each call to a device is answered by another process, which takes tens of us: no time measured \
-         here says anything about binder.\n",
-    );
-    let report = |line: &str| note(format_args!("binderperf: {line}\n"));
-    let options = supervise::Options { settings, rules, ..supervise::Options::new(directory, report) };
-    match supervise::run(command, options) {
-        Ok(status) => {
-            let code = status.code().or(status.signal().map(|signal| BY_SIGNAL + signal));
-            Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::INTERNAL))
-        }
-        Err(error @ SuperviseError::Unable(_)) => Err(Failure::new(exit::UNABLE, error)),
-        Err(error @ SuperviseError::Program { .. }) => Err(Failure::new(exit::USAGE, error)),
-        Err(error) => Err(Failure::new(exit::INTERNAL, error)),
-    }
-}
-
-/// The library's path, absolute because the program may change its directory.
-fn library(asked_for: Option<&Path>) -> Result<PathBuf, String> {
-    if let Some(path) = asked_for {
-        return absolute(path).map_err(|error| {
-            format!("cannot open the library {}: {}", path.display(), sys::errno::describe(&error))
-        });
-    }
-    let own = std::env::current_exe().unwrap_or_default();
-    let beside = own.parent().unwrap_or(Path::new("/"));
-    let places = [beside.join(LIBRARY), beside.join("../lib/binderperf").join(LIBRARY)];
-    places.iter().find_map(|place| absolute(place).ok()).ok_or_else(|| {
-        format!("no {LIBRARY} beside {} or in ../lib/binderperf; name it with --library", own.display())
+    serve::shim::run(&Job {
+        program: args.program.clone(),
+        inherit: args.inherit,
+        context_dir: args.context_dir.clone(),
+        device_paths: args.device_path.clone(),
+        library: args.library.clone(),
+        supervise: args.supervise,
     })
-}
-
-fn absolute(path: &Path) -> io::Result<PathBuf> {
-    let path = path.canonicalize()?;
-    match path.is_file() {
-        true => Ok(path),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
-}
-
-/// The list of libraries with this one in front.
-fn preloaded(library: &Path, others: Option<OsString>) -> Result<OsString, String> {
-    let own = library.as_os_str();
-    // The loader splits its list there.
-    if own.as_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
-        return Err(format!(
-            "{LIBRARY} cannot be preloaded from a path with a space or a colon: {}",
-            library.display()
-        ));
-    }
-    let mut list = own.to_owned();
-    if let Some(others) = others.filter(|others| !others.is_empty()) {
-        let known =
-            others.as_bytes().split(|byte| matches!(byte, b' ' | b':')).any(|part| part == own.as_bytes());
-        if known {
-            return Ok(others);
-        }
-        list.push(OsStr::new(":"));
-        list.push(others);
-    }
-    Ok(list)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_libraries_are_kept() {
-        let list = |others: Option<&str>| preloaded(Path::new("/l.so"), others.map(OsString::from));
-        assert_eq!(list(None).expect("alone"), "/l.so");
-        assert_eq!(list(Some("")).expect("alone"), "/l.so");
-        assert_eq!(list(Some("/a.so /b.so")).expect("in front"), "/l.so:/a.so /b.so");
-        assert_eq!(list(Some("/a.so:/l.so")).expect("there already"), "/a.so:/l.so");
-        preloaded(Path::new("/a b/l.so"), None).expect_err("would be two paths");
-    }
-
-    #[test]
-    fn the_way_is_that_which_serves_the_program() {
-        assert_eq!(way(&Program::Dynamic, false), Ok(Way::Preload));
-        assert_eq!(way(&Program::Dynamic, true), Ok(Way::Supervise));
-        assert_eq!(way(&Program::Static, false), Ok(Way::Supervise));
-        assert_eq!(way(&Program::Sanitized, true), Ok(Way::Supervise));
-        assert!(way(&Program::Sanitized, false).expect_err("refused").contains("shim --supervise"));
-        for (program, word) in
-            [(Program::Privileged, "rights from its file"), (Program::Foreign, "another machine")]
-        {
-            for supervise in [false, true] {
-                let why = way(&program, supervise).expect_err("refused");
-                assert!(why.contains(word), "{why}");
-            }
-        }
-    }
 }
