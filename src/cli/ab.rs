@@ -4,17 +4,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::ab::{AbOptions, Ended, Observer, Outcome, RunFailure, Side, execute, is_record_of};
+use bench::ab::{AbOptions, Side};
 use clap::Args;
 use record::compare::Options;
 use record::compare::gate::judge;
-use store::lock::FolderLock;
 
 use super::gate::{CannotTell, shown};
-use super::output::Sink;
-use super::progress::StatusLine;
 use super::records::CompareFlags;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, tell};
+use super::{A_YEAR_S, CommandResult, OrExit, exit};
 use units::typed::Percent;
 use units::typed::duration;
 
@@ -83,23 +80,18 @@ pub(crate) struct AbArgs {
 /// Measures and compares.
 pub(crate) fn run(args: &AbArgs) -> CommandResult {
     let options = args.options().or_exit(exit::USAGE)?;
-    let _lock = FolderLock::take_without(&options.folder, |name| is_record_of(name, &["a", "b"]), tell)?;
-    let sink = args.flags.sink();
-    if let Some(trouble) = sink.trouble() {
-        return Err(Failure::new(exit::INTERNAL, trouble));
-    }
-    let mut progress = ProgressReporter { line: StatusLine::default(), budget: options.budget };
-    let outcome = execute(&options, &mut progress);
-    progress.line.show("");
-    let outcome = outcome.map_err(|why| {
-        let status = match why {
-            RunFailure::Usage(_) => exit::USAGE,
-            RunFailure::Here(_) => exit::INTERNAL,
-            _ => exit::UNABLE,
-        };
-        Failure::new(status, why)
-    })?;
-    present(args, &options, outcome, sink)
+    let format = args.flags.format;
+    conduct::ab::run(
+        &options,
+        || args.flags.sink(),
+        |found| match args.max_regress {
+            Some(limit) => {
+                let gated = judge(found, limit.0);
+                (shown(&gated, format), args.cannot_tell.status(gated.outcome))
+            }
+            None => (format.of(&found), exit::FINE),
+        },
+    )
 }
 
 impl AbArgs {
@@ -118,63 +110,5 @@ impl AbArgs {
             options: Options { limit, ..self.flags.options()? },
             seed,
         })
-    }
-}
-
-fn present(args: &AbArgs, options: &AbOptions, outcome: Outcome, sink: Sink) -> CommandResult {
-    let [a, b] = &outcome.groups;
-    note(format_args!(
-        "{} and {} runs, {}. Records: {}\n",
-        a.members.len(),
-        b.members.len(),
-        outcome.ended,
-        options.folder.display()
-    ));
-    let broken = matches!(outcome.ended, Ended::Broken(_));
-    let stopped = matches!(outcome.ended, Ended::Stopped(_));
-    let found = match outcome.compared {
-        Ok(found) => found,
-        Err(_) if broken || a.members.is_empty() || b.members.is_empty() => {
-            let status = match outcome.ended {
-                Ended::Broken('B') if args.max_regress.is_some() => exit::FAILED,
-                _ => exit::UNABLE,
-            };
-            return Err(Failure::new(status, "nothing to compare: one side has no run"));
-        }
-        Err(error) => return Err(Failure::new(exit::USAGE, error)),
-    };
-    let format = args.flags.format;
-    let (text, status) = match args.max_regress {
-        Some(limit) => {
-            let gated = judge(found, limit.0);
-            let status = args.cannot_tell.status(gated.outcome);
-            (shown(&gated, format), status)
-        }
-        None => (format.of(&found), exit::FINE),
-    };
-    sink.deliver(&text)?;
-    Ok(match status {
-        exit::FINE if broken => exit::UNABLE,
-        exit::FINE if stopped => exit::FAILED,
-        status => status,
-    })
-}
-
-/// Shows progress on the terminal.
-struct ProgressReporter {
-    line: StatusLine,
-    budget: Duration,
-}
-
-impl Observer for ProgressReporter {
-    fn starts(&mut self, pair: usize, side: char, elapsed: Duration, half_width: Option<f64>) {
-        let width = half_width.map(|half| format!(", intervals +-{:.1} %", half * 100.0)).unwrap_or_default();
-        let (elapsed, budget) = (elapsed.as_secs(), self.budget.as_secs());
-        self.line.show(&format!("pair {} {side}, {elapsed} of at most {budget} s{width}", pair + 1));
-    }
-
-    fn failed(&mut self, side: char, why: &RunFailure) {
-        self.line.show("");
-        complain(format_args!("side {side}: {why}"));
     }
 }

@@ -5,29 +5,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::ab::{Bench, Ended, RunFailure, Side, is_record_of};
+use bench::ab::Side;
 use clap::Args;
+use conduct::bisect::{BAD, GOOD, Kernel, SKIP, STOP, Step};
+use record::compare::CannotCompare;
 use record::compare::gate::{GateOutcome, gate};
-use record::compare::{CannotCompare, Group, USUAL_RUNS};
-use store::lock::FolderLock;
 use store::records::group;
-use sys::private_folder::PrivateFolder;
-use vm::build::{BuildError, WantedModule};
+use units::typed::Percent;
+use vm::build::WantedModule;
 
 use super::gate::shown;
-use super::kernels::{self, KindArgs};
+use super::kernels::KindArgs;
 use super::records::CompareFlags;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, status_of, tell};
-use units::typed::Percent;
-
-const GOOD: u8 = exit::FINE;
-const BAD: u8 = exit::FAILED;
-const SKIP: u8 = 125;
-/// Exit status that ends the bisection: the error would recur at each step.
-pub(super) const STOP: u8 = 128;
-
-/// The first part of a run's name.
-const STEP: &str = "step";
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, status_of, tell};
 
 /// The command's name.
 pub(super) const NAME: &str = "bisect-step";
@@ -108,7 +98,10 @@ pub(super) struct BisectArgs {
 pub(super) fn run(args: &BisectArgs) -> CommandResult {
     let options = args.flags.options().or_exit(STOP)?;
     let baseline = group(&args.baseline, tell).or_exit(STOP)?;
-    let measured = args.measured()?;
+    let measured = match &args.given {
+        Some(given) => group(given, tell).or_exit(if args.broken_is_bad { BAD } else { SKIP })?,
+        None => args.step()?.measured()?,
+    };
     let found = gate(&baseline, &measured, args.max_regress.0, &options).map_err(|error| {
         let status = if matches!(error, CannotCompare::NothingInCommon { .. }) { SKIP } else { STOP };
         Failure::new(status, error)
@@ -129,94 +122,42 @@ pub(super) fn run(args: &BisectArgs) -> CommandResult {
 }
 
 impl BisectArgs {
-    /// The runs of this commit.
-    fn measured(&self) -> Result<Group, Failure> {
-        if let Some(given) = &self.given {
-            return group(given, tell).or_exit(self.broken());
-        }
-        let Some(folder) = &self.records else {
-            // The user did not ask for its contents.
-            let own = PrivateFolder::new("bisect").or_exit(STOP)?;
-            return self.measure(own.path());
-        };
-        let _lock =
-            FolderLock::take_without(folder, |name| is_record_of(name, &[STEP]), tell).or_exit(STOP)?;
-        self.measure(folder)
+    /// The step that measures this commit.
+    fn step(&self) -> Result<Step<'_>, Failure> {
+        Ok(Step {
+            test: &self.test,
+            side: self.side.clone(),
+            kernel: self.kernel().or_exit(STOP)?,
+            records: self.records.as_deref(),
+            patience: Duration::from_secs(self.patience),
+            runs: self.runs,
+            icount: self.icount,
+            broken: if self.broken_is_bad { BAD } else { SKIP },
+        })
     }
 
-    fn measure(&self, folder: &std::path::Path) -> Result<Group, Failure> {
-        let side = self.side()?;
-        let cannot = |why: RunFailure| {
-            let stops = matches!(why, RunFailure::Usage(_) | RunFailure::Here(_));
-            Failure::new(if stops { STOP } else { self.broken() }, why)
-        };
-        let bench = Bench::new(&self.test, folder, Duration::from_secs(self.patience), self.icount);
-        let bench = bench.map_err(cannot)?;
-        let mut group = Group { name: "this commit".to_owned(), members: Vec::new() };
-        let usual = if self.icount { 1 } else { USUAL_RUNS as u32 };
-        for at in 1..=self.runs.unwrap_or(usual) {
-            let result =
-                bench.run(&side, &format!("{STEP}-{at:03}"), ("bisect.run".to_owned(), at.to_string()));
-            if let Some(signal) = ftrace::stop_asked() {
-                note(format_args!("{}\n", Ended::Stopped(signal)));
-                return Err(Failure { status: STOP, message: None });
-            }
-            group.members.push(result.map_err(cannot)?);
-        }
-        Ok(group)
-    }
-
-    /// The side to measure, on the kernel that is built for it.
-    fn side(&self) -> Result<Side, Failure> {
-        let mut side = self.side.clone();
+    /// The kernel to measure on.
+    fn kernel(&self) -> Result<Kernel, String> {
+        let mut unused = self.kind.given();
         if let Some(kernel) = &self.build_driver {
-            let unused: Vec<_> = self.kind.given().into_iter().filter(|flag| *flag != "--patch").collect();
+            unused.retain(|flag| *flag != "--patch");
             if !unused.is_empty() {
-                let why =
-                    format!("{} is for --build: a module is built as its kernel was", unused.join(", "));
-                return Err(Failure::new(STOP, why));
+                return Err(format!(
+                    "{} is for --build: a module is built as its kernel was",
+                    unused.join(", ")
+                ));
             }
-            return self.on_kernel(side, kernel.clone());
+            return Ok(Kernel::Driver(WantedModule {
+                kernel: Some(kernel.clone()),
+                source: Some(PathBuf::from(&self.source)),
+                patches: self.kind.patch.clone(),
+                refresh: false,
+            }));
         }
-        if !self.build {
-            let unused = self.kind.given();
-            return if unused.is_empty() {
-                Ok(side)
-            } else {
-                Err(Failure::new(STOP, format!("{} is for --build, which is not given", unused.join(", "))))
-            };
+        match (self.build, unused.is_empty()) {
+            (true, _) => Ok(Kernel::Built(self.kind.of(&self.source, false))),
+            (false, true) => Ok(Kernel::Given),
+            (false, false) => Err(format!("{} is for --build, which is not given", unused.join(", "))),
         }
-        if !side.kernels.is_empty() {
-            return Err(Failure::new(STOP, "--build makes the kernel: leave kernel= out of --side"));
-        }
-        let built =
-            kernels::built(&self.kind.of(&self.source, false)).map_err(|error| self.unbuilt(error))?;
-        side.kernels.push(format!("built:{}", built.name));
-        Ok(side)
-    }
-
-    /// The side on this kernel, with the driver that is built of the source.
-    fn on_kernel(&self, mut side: Side, kernel: String) -> Result<Side, Failure> {
-        if !side.kernels.is_empty() {
-            return Err(Failure::new(STOP, "--build-driver names the kernel: leave kernel= out of --side"));
-        }
-        let wanted = WantedModule {
-            kernel: Some(kernel.clone()),
-            source: Some(PathBuf::from(&self.source)),
-            patches: self.kind.patch.clone(),
-            refresh: false,
-        };
-        side.driver = Some(kernels::built_module(&wanted).map_err(|error| self.unbuilt(error))?.file);
-        side.kernels.push(kernel);
-        Ok(side)
-    }
-
-    /// Another commit may build; what is missing here is missing at each step.
-    fn unbuilt(&self, error: BuildError) -> Failure {
-        Failure::new(if error.is_of_the_source() { self.broken() } else { STOP }, error)
-    }
-
-    fn broken(&self) -> u8 {
-        if self.broken_is_bad { BAD } else { SKIP }
     }
 }

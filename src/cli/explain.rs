@@ -127,7 +127,7 @@ fn json(report: &Report) -> Result<String, Failure> {
 
 fn opened_source(given: &str) -> Result<DriverSource, Failure> {
     let path = match given.starts_with("debian:") {
-        true => super::kernels::source(given).map_err(|error| Failure::new(error.exit_code(), error))?,
+        true => console::building::source(given)?,
         false => PathBuf::from(given),
     };
     let file = if path.is_dir() { path.join("drivers/android/binder.c") } else { path };

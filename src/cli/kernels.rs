@@ -3,26 +3,16 @@
 
 mod module;
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use console::building::{built, copied};
 use vm::Arch;
-use vm::build::{
-    BuildError, Built, Check, Driver, News, Preempt, Setting, Tools, Wanted, build, clean, kept, remove,
-    table,
-};
-
-pub(super) use module::built_module;
+use vm::build::{Check, Driver, Preempt, Setting, Tools, Wanted, clean, kept, remove, table};
 
 use module::DriverModuleArgs;
 
-use super::progress::StatusLine;
-use super::terminal;
-use super::{CommandResult, Failure, OrExit, choice, exit, note, say};
-
-/// Longest text of progress in characters: terminals have 80 columns or more.
-const LONGEST: usize = 79;
+use super::{CommandResult, OrExit, choice, exit, note, say};
 
 /// Commands about the kernels that guests boot.
 #[derive(Clone, Debug, Subcommand)]
@@ -148,49 +138,10 @@ impl KindArgs {
     }
 }
 
-/// Builds a kernel; says on standard error what it does.
-pub(super) fn built(wanted: &Wanted) -> Result<Built, BuildError> {
-    telling(|tell| build(wanted, tell))
-}
-
-/// Finds or fetches Debian's source; says on standard error what it does.
-pub(super) fn source(given: &str) -> Result<PathBuf, BuildError> {
-    telling(|tell| vm::build::source(given, tell))
-}
-
-/// Shortest time between two lines of progress where there is no terminal.
-const PACE: Duration = Duration::from_secs(60);
-
-/// Does something that takes long, and says on standard error what it does.
-fn telling<T>(work: impl FnOnce(&mut dyn FnMut(News<'_>)) -> T) -> T {
-    let on_terminal = terminal::error_is_terminal();
-    let mut line = StatusLine::default();
-    let mut said = Instant::now();
-    let mut tell = |news: News<'_>| match news {
-        News::Begins(name) if !on_terminal => note(format_args!("building {name}\n")),
-        News::Begins(name) => line.show(&format!("building {name}")),
-        News::Now(text) if !on_terminal => {
-            if said.elapsed() >= PACE {
-                note(format_args!("{text}\n"));
-                said = Instant::now();
-            }
-        }
-        // A line that wraps could not be cleared.
-        News::Now(text) => line.show(&text.chars().take(LONGEST).collect::<String>()),
-        News::Note(text) => {
-            line.show("");
-            note(format_args!("{text}\n"));
-        }
-    };
-    let made = work(&mut tell);
-    line.show("");
-    made
-}
-
 impl BuildArgs {
     fn run(&self) -> CommandResult {
         let wanted = self.kind.of(&self.source, self.refresh);
-        let built = built(&wanted).map_err(|error| Failure::new(error.exit_code(), error))?;
+        let built = built(&wanted)?;
         let shown = built.image.display();
         match built.took {
             Some(took) => {
@@ -211,19 +162,13 @@ impl BuildArgs {
     }
 }
 
-/// Copies the image, whole or not at all.
-fn copied(image: &Path, out: &Path) -> Result<(), Failure> {
-    let copied = sys::draft::copy(image, out).map(drop);
-    copied.map_err(|error| Failure::of_file(exit::INTERNAL, "write", out, &error))
-}
-
 impl KernelsArgs {
     fn run(&self) -> CommandResult {
         for name in &self.remove {
-            remove(name).map_err(|error| Failure::new(error.exit_code(), error))?;
+            remove(name)?;
         }
         if self.clean {
-            let bytes = clean().map_err(|error| Failure::new(error.exit_code(), error))?;
+            let bytes = clean()?;
             note(format_args!("removed {:.1} GB\n", bytes as f64 / 1e9));
         }
         if self.clean || !self.remove.is_empty() {

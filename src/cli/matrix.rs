@@ -4,23 +4,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::ab::RunFailure;
-use bench::matrix::kernels::{self as matrix_kernels, Kernels, Source, named as kernel, usual_tests, words};
+use bench::matrix::MatrixOptions;
+use bench::matrix::kernels::{Kernels, Source, named as kernel, usual_tests, words};
 use bench::matrix::presets::Preset;
-use bench::matrix::{MatrixOptions, Watcher, execute};
 use clap::{Args, ValueEnum};
-use record::compare::Options;
-use record::matrix::{Matrix, matrix};
+use conduct::matrix;
+use record::matrix::Matrix;
 use record::render::matrix as render;
-use store::lock::FolderLock;
-use vm::build::{BuildError, Built, BuiltModule, Wanted, WantedModule};
 
-use super::kernels;
 use super::output::Sink;
 use super::program::Program;
-use super::progress::StatusLine;
 use super::records::metrics;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, tell};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit};
 
 /// Runs of each kernel in each test where time is measured.
 const ROUNDS: u32 = 7;
@@ -94,37 +89,10 @@ pub(crate) fn run(args: &MatrixArgs, program: &Program) -> CommandResult {
         (program.understood)(words)
             .map_err(|why| Failure::new(exit::USAGE, format_args!("--tests {:?}: {why}", words.join(" "))))?;
     }
-    let kernels = args.kernels().or_exit(exit::USAGE)?;
+    let kernels = matrix::prepared(args.wanted().or_exit(exit::USAGE)?).or_exit(exit::USAGE)?;
     let options = args.options(&kernels).or_exit(exit::USAGE)?;
-    let _lock = FolderLock::take(&options.folder, tell)?;
-    let sink = args.out.as_deref().map_or_else(Sink::stdout, Sink::file);
-    if let Some(trouble) = sink.trouble() {
-        return Err(Failure::new(exit::INTERNAL, trouble));
-    }
-    let mut progress = ProgressReporter { line: StatusLine::default(), found: 0 };
-    let measured = execute(&options, &mut progress);
-    progress.line.show("");
-    let measured = measured.map_err(|why| {
-        let status = if matches!(why, RunFailure::Usage(_)) { exit::USAGE } else { exit::INTERNAL };
-        Failure::new(status, why)
-    })?;
-    if progress.found > 0 {
-        let runs = if progress.found == 1 {
-            "1 run was".to_owned()
-        } else {
-            format!("{} runs were", progress.found)
-        };
-        note(format_args!("{runs} there from an earlier call, in {}\n", options.folder.display()));
-    }
-    let compare = Options { metric: args.metric, ..Options::default() };
-    let kernels = kernels.judged(measured.kernels, measured.tests.len());
-    let found = matrix(&measured.tests, &kernels, &compare);
-    sink.deliver(&args.format.of(&found)?)?;
-    if let Some(signal) = measured.stopped {
-        note(format_args!("stopped by {signal}; the same command goes on\n"));
-        return Ok(exit::FAILED);
-    }
-    Ok(if found.is_whole() { exit::FINE } else { exit::UNABLE })
+    let sink = || args.out.as_deref().map_or_else(Sink::stdout, Sink::file);
+    matrix::run(&options, &kernels, args.metric, sink, |found| args.format.of(found))
 }
 
 impl Form {
@@ -139,11 +107,10 @@ impl Form {
 }
 
 impl MatrixArgs {
-    /// The kernels, built where they must be.
-    fn kernels(&self) -> Result<Kernels, String> {
+    /// The kernels, with a name each.
+    fn wanted(&self) -> Result<Vec<(String, Source)>, String> {
         let given = || self.kernels.iter().map(|(name, word)| (name.clone(), Source::Given(word.clone())));
-        let all = self.preset().map_or_else(|| Ok(given().collect::<Vec<_>>()), Preset::kernels)?;
-        Kernels::prepare(all, &mut Builder, &mut |name, error| complain(format_args!("{name}: {error}")))
+        self.preset().map_or_else(|| Ok(given().collect()), Preset::kernels)
     }
 
     fn preset(&self) -> Option<Preset> {
@@ -165,19 +132,6 @@ impl MatrixArgs {
             folder: self.records.clone(),
             patience: Duration::from_secs(self.patience),
         })
-    }
-}
-
-/// Builds, and says on standard error what it does.
-struct Builder;
-
-impl matrix_kernels::Builder for Builder {
-    fn kernel(&mut self, wanted: &Wanted) -> Result<Built, BuildError> {
-        kernels::built(wanted)
-    }
-
-    fn module(&mut self, wanted: &WantedModule) -> Result<BuiltModule, BuildError> {
-        kernels::built_module(wanted)
     }
 }
 
@@ -205,26 +159,5 @@ impl From<Set> for Preset {
             Set::Sched => Self::Sched,
             Set::Inherit => Self::Inherit,
         }
-    }
-}
-
-/// Shows progress on the terminal.
-struct ProgressReporter {
-    line: StatusLine,
-    found: usize,
-}
-
-impl Watcher for ProgressReporter {
-    fn starts(&mut self, at: usize, of: usize, kernel: &str, test: &str) {
-        self.line.show(&format!("run {at} of {of}: {kernel}, {test}"));
-    }
-
-    fn found(&mut self, _: &str, _: &str) {
-        self.found += 1;
-    }
-
-    fn failed(&mut self, kernel: &str, why: &RunFailure) {
-        self.line.show("");
-        complain(format_args!("{kernel}: {why}"));
     }
 }

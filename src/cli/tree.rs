@@ -87,7 +87,7 @@ pub(crate) fn run(words: &[String]) -> u8 {
             super::note(&error);
             // `git bisect run` takes the usual status to mean a bad commit.
             if words.first().is_some_and(|word| word == bisect::NAME) {
-                bisect::STOP
+                conduct::bisect::STOP
             } else {
                 super::exit::USAGE
             }

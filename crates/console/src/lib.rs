@@ -1,6 +1,7 @@
 //! How a command speaks and ends.
 //!
 //! - [`terminal`]: the standard streams; [`output`]: these and files as places for a result; [`progress`]: a line that changes.
+//! - [`building`]: builds of kernels, which take long.
 //! - [`failure`]: exit statuses, and which of them an error means.
 //!
 //! Not here: the words of the command line, and what a command does.
@@ -8,6 +9,7 @@
 // Those macros panic if their stream is full or closed; `say` and `note` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod building;
 pub mod failure;
 pub mod output;
 pub mod progress;

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vm::build::{BuildError, BuiltModule, WantedModule, build_module};
+use console::building::{built_module, copied};
+use vm::build::WantedModule;
 
-use super::{copied, telling};
-use crate::cli::{CommandResult, Failure, note, say};
+use crate::cli::{CommandResult, note, say};
 
 /// Build only the C driver, as a module for a kernel of Debian's, with binderfs: a minute for a patch
 ///
@@ -37,11 +37,6 @@ pub(in crate::cli) struct DriverModuleArgs {
     refresh: bool,
 }
 
-/// Builds the driver as a module; says on standard error what it does.
-pub(crate) fn built_module(wanted: &WantedModule) -> Result<BuiltModule, BuildError> {
-    telling(|tell| build_module(wanted, tell))
-}
-
 impl DriverModuleArgs {
     pub(super) fn run(self) -> CommandResult {
         let wanted = WantedModule {
@@ -50,7 +45,7 @@ impl DriverModuleArgs {
             patches: self.patch,
             refresh: self.refresh,
         };
-        let built = built_module(&wanted).map_err(|error| Failure::new(error.exit_code(), error))?;
+        let built = built_module(&wanted)?;
         let release = &built.release;
         match built.took {
             Some(took) => note(format_args!("the driver for {release}: built in {} s\n", took.as_secs())),
