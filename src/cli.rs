@@ -38,7 +38,6 @@ mod inversion;
 mod kernels;
 mod kpi;
 mod latency;
-pub(crate) mod leftovers;
 mod man;
 mod manager_place;
 mod matrix;

@@ -8,6 +8,10 @@
 mod cli;
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+use ftrace::instances;
+use ftrace::tracefs::Tracefs;
 
 fn main() -> ExitCode {
     if vm::guest::is_guest_init() {
@@ -23,9 +27,18 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     // `trace restore` does it itself, and waits where it must.
     if !matches!(words.as_slice(), [_, trace, restore] if trace == "trace" && restore == "restore") {
-        cli::leftovers::remove();
+        remove_leftovers();
     }
     ExitCode::from(dispatch(&words))
+}
+
+/// How long to retry removing a trace instance: another command may be looking into it, or removing it, too.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Removes the trace instances that killed recorders of this program left, where this user may, and says so. Mounts nothing.
+fn remove_leftovers() {
+    let Ok(tracefs) = Tracefs::mounted() else { return };
+    instances::remove_leftovers(&tracefs, PATIENCE).iter().for_each(console::complain);
 }
 
 /// Runs an Android tool selected by name or flags, or a command.

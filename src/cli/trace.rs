@@ -10,11 +10,11 @@ mod draw;
 mod info;
 mod overhead;
 mod record;
-mod restore;
 
 use clap::{Args, Subcommand};
+use ftrace::restore::{Restored, restore};
 
-use super::CommandResult;
+use super::{CommandResult, exit, say};
 
 /// Record the kernel's trace events and those of the embedded driver, and analyse them
 #[derive(Clone, Debug, Args)]
@@ -49,6 +49,12 @@ pub(crate) fn run(args: TraceArgs) -> CommandResult {
         Command::Compare(args) => compare::run(&args),
         Command::Accuracy(args) => accuracy::run(&args),
         Command::Overhead(args) => overhead::run(&args),
-        Command::Restore => restore::run(),
+        Command::Restore => restored(),
     }
+}
+
+fn restored() -> CommandResult {
+    let Restored { lines, is_partial } = restore()?;
+    say(&(lines.join("\n") + "\n"))?;
+    Ok(if is_partial { exit::UNABLE } else { exit::FINE })
 }

@@ -7,6 +7,7 @@
 //! lock is free and the process has ended, the recorder was killed. Instances with other names are somebody else's: they
 //! are listed, and never changed.
 
+use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -154,6 +155,22 @@ pub struct Leftover {
     pub pid: u32,
     /// Why it is still there; it no longer records then.
     pub stays: Option<TraceError>,
+}
+
+impl fmt::Display for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, pid, stays } = self;
+        match stays {
+            None => {
+                write!(f, "removed the trace instance {name}, which a killed recorder (process {pid}) left")
+            }
+            Some(why) => write!(
+                f,
+                "stopped the trace instance {name}, which a killed recorder (process {pid}) left; the next command tries to \
+                 remove it: {why}"
+            ),
+        }
+    }
 }
 
 /// Removes the instances of killed recorders. Retries this long where a file of one is still open.

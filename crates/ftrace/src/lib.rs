@@ -24,6 +24,7 @@ pub mod marker;
 pub mod perfetto;
 pub mod process;
 pub mod record;
+pub mod restore;
 pub mod switch;
 pub mod tracefs;
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cause;
+pub mod contents;
 pub mod event;
 mod fields;
 pub mod file;

@@ -4,9 +4,7 @@
 use std::path::PathBuf;
 
 use bench::plan::Driver;
-use bench::tracing::accuracy::{
-    self, AccuracyOptions, AccuracySummary, Cause, CauseResult, LEAST_AFFECTED, LEAST_NAMED, MOST_ALARMS,
-};
+use bench::tracing::accuracy::{self, AccuracyOptions, AccuracySummary, Cause, HEAD};
 use clap::Args;
 use store::lock::FolderLock;
 
@@ -42,8 +40,6 @@ pub(crate) struct AccuracyArgs {
     shared_marks: bool,
 }
 
-const HEAD: &str = "cause      calls affected named            clean alarms            disturbed\n";
-
 /// Measures and prints a row for each cause, with some verdicts that were wrong.
 pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
     let keep = args.keep.as_deref();
@@ -62,46 +58,9 @@ pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
             false if !found.is_enough() && found.stolen > 0 => exit::UNABLE,
             false => exit::FAILED,
         };
-        status = status.max(right).max(status_of(say(&row(found))));
+        status = status.max(right).max(status_of(say(&found.to_string())));
     })?;
     left_out.iter().for_each(|(cause, why)| note(format_args!("{cause}: left out: {why}\n")));
     let Some(signal) = stopped_by else { return Ok(status) };
     Err(Failure::new(exit::FAILED, format_args!("stopped by {signal}; what was found until then is told")))
-}
-
-fn row(found: &CauseResult) -> String {
-    let CauseResult { cause, calls, spared, affected, named, clean, alarms, disturbed, stolen, wrong } =
-        found;
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let verdict = match (found.is_right(), found.is_enough()) {
-        (true, _) => "right".to_owned(),
-        (false, true) => {
-            format!("WRONG: at least {} named, at most {} alarms", percent(LEAST_NAMED), percent(MOST_ALARMS))
-        }
-        (false, false) if *stolen > 0 => format!(
-            "disturbed: {stolen} calls; at least {LEAST_AFFECTED} others must be affected: repeat on a quieter host"
-        ),
-        (false, false) => {
-            format!("TOO FEW: at least {LEAST_AFFECTED} must be affected; more iterations (-i)")
-        }
-    };
-    let spared = match spared {
-        0 => String::new(),
-        spared => format!("; too early or too late for {spared} calls, which do not count"),
-    };
-    let stolen = match stolen {
-        0 => String::new(),
-        stolen => format!("; disturbed: {stolen} calls, whose CPU the host took, do not count"),
-    };
-    let mut text = format!(
-        "{:<10} {calls:>5} {affected:>8} {named:>5} {:>9} {clean:>6} {alarms:>6} {:>9} {disturbed:>6}  {verdict}\n           {}{spared}{stolen}\n",
-        cause.name(),
-        percent(found.share_named()),
-        percent(found.share_alarms()),
-        cause.title(),
-    );
-    for example in wrong {
-        text += &format!("           {example}\n");
-    }
-    text
 }

@@ -2,7 +2,7 @@
 //! Not here: measuring (`bench::tracing::overhead`).
 
 use bench::plan::Driver;
-use bench::tracing::overhead::{self, ModeCost, OverheadOptions, OverheadResult};
+use bench::tracing::overhead::{self, HEAD, OverheadOptions, OverheadResult};
 use clap::Args;
 
 use crate::cli::choice;
@@ -25,22 +25,15 @@ pub(crate) struct OverheadArgs {
     driver: Driver,
 }
 
-const HEAD: &str = "recorded                4 B round trip   ratio  top's own CPU time\n";
-
 /// Measures and prints a row for each way.
 pub(super) fn run(args: &OverheadArgs) -> CommandResult {
     let options = OverheadOptions { driver: args.driver, iterations: args.iterations, rounds: args.rounds };
     let OverheadResult { found, rounds, stopped_by } = overhead::measure(&options)?;
     if !found.is_empty() {
-        let rows: String = found.iter().map(row).collect();
+        let rows: String = found.iter().map(ToString::to_string).collect();
         say(&format!("{HEAD}{rows}"))?;
     }
     let Some(signal) = stopped_by else { return Ok(exit::FINE) };
     let why = format!("stopped by {signal}; this is of {rounds} of {} rounds", args.rounds);
     Err(Failure::new(exit::FAILED, why))
-}
-
-fn row(found: &ModeCost) -> String {
-    let own = found.own_ns.map(|ns| format!("  {:.2} us a call", ns / 1000.0)).unwrap_or_default();
-    format!("{:<22} {:>12.2} us  {:>6.2}{own}\n", found.way.name(), found.median / 1000.0, found.ratio)
 }

@@ -13,6 +13,7 @@
 
 pub mod cause;
 
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,9 @@ pub struct AccuracyOptions {
     pub shared_marks: bool,
 }
 
+/// Head of the table of results.
+pub const HEAD: &str = "cause      calls affected named            clean alarms            disturbed\n";
+
 /// Result for one cause.
 #[derive(Clone, Debug)]
 pub struct CauseResult {
@@ -80,6 +84,49 @@ pub struct CauseResult {
     pub stolen: usize,
     /// Examples of wrong verdicts.
     pub wrong: Vec<String>,
+}
+
+impl fmt::Display for CauseResult {
+    /// A row of the table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cause, calls, spared, affected, named, clean, alarms, disturbed, stolen, wrong } = self;
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let verdict = match (self.is_right(), self.is_enough()) {
+            (true, _) => "right".to_owned(),
+            (false, true) => {
+                format!(
+                    "WRONG: at least {} named, at most {} alarms",
+                    percent(LEAST_NAMED),
+                    percent(MOST_ALARMS)
+                )
+            }
+            (false, false) if *stolen > 0 => format!(
+                "disturbed: {stolen} calls; at least {LEAST_AFFECTED} others must be affected: repeat on a quieter host"
+            ),
+            (false, false) => {
+                format!("TOO FEW: at least {LEAST_AFFECTED} must be affected; more iterations (-i)")
+            }
+        };
+        let spared = match spared {
+            0 => String::new(),
+            spared => format!("; too early or too late for {spared} calls, which do not count"),
+        };
+        let stolen = match stolen {
+            0 => String::new(),
+            stolen => format!("; disturbed: {stolen} calls, whose CPU the host took, do not count"),
+        };
+        let mut text = format!(
+            "{:<10} {calls:>5} {affected:>8} {named:>5} {:>9} {clean:>6} {alarms:>6} {:>9} {disturbed:>6}  {verdict}\n           {}{spared}{stolen}\n",
+            cause.name(),
+            percent(self.share_named()),
+            percent(self.share_alarms()),
+            cause.title(),
+        );
+        for example in wrong {
+            text += &format!("           {example}\n");
+        }
+        f.write_str(&text)
+    }
 }
 
 impl CauseResult {

@@ -1,6 +1,7 @@
 //! Overhead of recording, and of `top`, per call: the same round trips without and with it, alternately.
 //! Not here: the round trips (`crate::run`), recording (`record`).
 
+use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -82,6 +83,17 @@ pub struct ModeCost {
     /// Median over rounds of the CPU time that `top` itself takes for a call, in ns.
     pub own_ns: Option<f64>,
 }
+
+impl fmt::Display for ModeCost {
+    /// A row of the table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = self.own_ns.map(|ns| format!("  {:.2} us a call", ns / 1000.0)).unwrap_or_default();
+        writeln!(f, "{:<22} {:>12.2} us  {:>6.2}{own}", self.way.name(), self.median / 1000.0, self.ratio)
+    }
+}
+
+/// Head of the table of costs.
+pub const HEAD: &str = "recorded                4 B round trip   ratio  top's own CPU time\n";
 
 /// Cost of one mode in one round.
 #[derive(Clone, Copy, Debug)]

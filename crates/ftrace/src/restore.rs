@@ -1,23 +1,31 @@
-//! The command `trace restore`: puts back what this program left in the kernel's tracing, and names what is not its own.
-//! Not here: tracefs (`ftrace`).
+//! Puts back what this program left in the kernel's tracing, and names what is not its own.
 
 use std::time::Duration;
 
-use ftrace::atrace::{Session, use_of};
-use ftrace::instances::{Found, Owner, list, remove_leftovers};
-use ftrace::tracefs::Tracefs;
-
-use crate::cli::{CommandResult, exit, leftovers, say};
+use crate::atrace::{Session, use_of};
+use crate::instances::{Found, Owner, list, remove_leftovers};
+use crate::tracefs::{TraceError, Tracefs};
 
 /// How long to retry removing an instance that another process keeps open.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Restores; returns the exit status.
-pub(super) fn run() -> CommandResult {
+/// What was put back.
+#[derive(Debug)]
+pub struct Restored {
+    /// A line about each.
+    pub lines: Vec<String>,
+    /// Whether an instance of a killed recorder stays.
+    pub is_partial: bool,
+}
+
+/// Restores.
+///
+/// # Errors
+/// The kernel's tracing cannot be used, or is in use.
+pub fn restore() -> Result<Restored, TraceError> {
     let tracefs = Tracefs::find()?;
-    let mut lines = Vec::new();
     let left = remove_leftovers(&tracefs, PATIENCE);
-    lines.extend(left.iter().map(leftovers::told));
+    let mut lines: Vec<String> = left.iter().map(ToString::to_string).collect();
     if Session::new()?.restore()? {
         lines.push("put back the settings of the shared trace buffer".to_owned());
     }
@@ -25,9 +33,7 @@ pub(super) fn run() -> CommandResult {
         lines.push("nothing to put back".to_owned());
     }
     lines.extend(list(&tracefs).iter().filter_map(left_alone));
-    say(&(lines.join("\n") + "\n"))?;
-    let stays = left.iter().any(|leftover| leftover.stays.is_some());
-    Ok(if stays { exit::UNABLE } else { exit::FINE })
+    Ok(Restored { lines, is_partial: left.iter().any(|leftover| leftover.stays.is_some()) })
 }
 
 /// One line about an instance that is in use or somebody else's.
