@@ -6,6 +6,7 @@ use console::{
 };
 
 pub(crate) use console::status_of;
+use manual::help_text::add_to;
 use units::typed::A_YEAR_S;
 
 mod ab;
@@ -31,7 +32,6 @@ mod fuzz;
 mod gate;
 mod grouping;
 mod help;
-mod help_text;
 mod history;
 mod inheritance;
 mod inversion;
@@ -64,7 +64,8 @@ mod workload;
 
 /// Parses the arguments of an Android tool called by this name. An answer such as `--help` ends the command, too.
 fn parse<P: clap::Parser>(name: &str, words: Vec<String>) -> Result<P, Failure> {
-    let command = help_text::add_to(P::command().bin_name(name.to_owned()), &format!("applet {name}"));
+    let command =
+        add_to(P::command().bin_name(name.to_owned()), &format!("applet {name}"), on_words::with_flags);
     let matches = command.try_get_matches_from(std::iter::once(name.to_owned()).chain(words));
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
         if error.use_stderr() {

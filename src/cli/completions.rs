@@ -2,9 +2,10 @@
 
 use clap::Args;
 use clap_complete::Shell;
+use manual::NAME;
 
 use super::applet::Applet;
-use super::program::{NAME, Program};
+use super::program::Program;
 use super::{CommandResult, OrExit, exit, say};
 
 /// Write a shell's completion script for commands, options and their values

@@ -1,5 +1,5 @@
 //! The command `help`: prints the `--help` of another command.
-//! Not here: the text (each command's definition, `help_text`).
+//! Not here: the text (each command's definition, crate `manual`).
 
 use clap::Args;
 

@@ -1,14 +1,13 @@
 //! The command `man`: writes pages of the manual.
-//! Not here: their text (`page`).
-
-mod page;
+//! Not here: their text (`manual::page`).
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use manual::page;
 
 use super::output::Sink;
-use super::program::{NAME, Program};
+use super::program::Program;
 use super::{CommandResult, Failure, OrExit, exit, note, say};
 
 /// Write pages of the manual: of the program and of each command
@@ -28,20 +27,13 @@ pub(super) fn run(args: &ManArgs, program: &Program) -> CommandResult {
     if let Some(folder) = &args.out {
         return all_into(folder, program);
     }
-    let (words, name) = (args.words.join("-"), NAME);
-    let wanted = match words.strip_prefix(name).map(|rest| rest.trim_start_matches('-')).unwrap_or(&words) {
-        "" => name.to_owned(),
-        command => format!("{name}-{command}"),
-    };
-    let page = page::all(program).into_iter().find(|page| page.name == wanted);
-    let unknown = || format!("no page {wanted:?}; `binderperf help` lists the commands");
-    say(&page.ok_or_else(unknown).or_exit(exit::USAGE)?.text)
+    say(&page::of(&args.words, &(program.shown)()).or_exit(exit::USAGE)?.text)
 }
 
 fn all_into(folder: &Path, program: &Program) -> CommandResult {
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::of_file(exit::INTERNAL, "make", folder, &error))?;
-    let pages = page::all(program);
+    let pages = page::all(&(program.shown)());
     for page in &pages {
         Sink::file(&folder.join(format!("{}.1", page.name))).deliver(&page.text)?;
     }

@@ -3,9 +3,6 @@
 
 use clap::Command as Definition;
 
-/// This program's name, independent of the file name it is started by.
-pub(super) const NAME: &str = "binderperf";
-
 /// Abilities of the tree of all commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program {

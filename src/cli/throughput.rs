@@ -13,9 +13,11 @@ use bench::plan::gbench::{Flags, InfoRequest};
 use bench::plan::request::Test;
 use clap::{Args, Command, Subcommand};
 use conduct::gbench::{Call, answer};
+use manual::help_text::add_to;
 use record::formats::gbench::FOLLOWED_VERSION;
 
-use super::{CommandResult, command_line, complain, exit, help_text, note};
+use super::on_words::with_flags;
+use super::{CommandResult, command_line, complain, exit, note};
 use own::{Own, about};
 
 /// Measure the cost of binder and hwbinder calls, of one pair or many at once
@@ -107,7 +109,7 @@ pub(super) fn definition(name: &str) -> Option<Command> {
 /// The definition of a test called by this name, with its help text.
 fn called(test: Test, name: &str) -> Command {
     let path = name.strip_prefix("binderperf ").map_or_else(|| format!("applet {name}"), str::to_owned);
-    help_text::add_to(own::definition(test).bin_name(name.to_owned()), &path)
+    add_to(own::definition(test).bin_name(name.to_owned()), &path, with_flags)
 }
 
 /// Runs a throughput test with Google Benchmark's flags, called by this name, with these arguments and these default

@@ -1,5 +1,5 @@
 //! The tree of all commands: as the parser uses it, and as help, manual and completions show it.
-//! Not here: what a command does (its own file), examples and exit statuses (`help_text`).
+//! Not here: what a command does (its own file), examples and exit statuses (crate `manual`).
 //!
 //! Commands with Google Benchmark's or Android's flags parse their arguments themselves, so the tree passes those on
 //! unparsed; [`shown`] has the definitions that parse them in their place.
@@ -9,12 +9,16 @@ use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 use ::fleet::on::words::without;
 use ::fleet::on::{Here, meant};
 
-use super::program::{NAME, Program};
+use manual::NAME;
+use manual::shown::with_help_text;
+
+use super::on_words::with_flags;
+use super::program::Program;
 use super::{
     ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
-    explain, fleet, fuzz, gate, help, help_text, history, inheritance, inversion, kpi, latency, man, matrix,
-    overload, report, run, scenario, servicemanager, services, shim, show, state, throughput, top, trace, vm,
-    watch, workload,
+    explain, fleet, fuzz, gate, help, history, inheritance, inversion, kpi, latency, man, matrix, overload,
+    report, run, scenario, servicemanager, services, shim, show, state, throughput, top, trace, vm, watch,
+    workload,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -97,7 +101,7 @@ pub(crate) fn run(words: &[String]) -> u8 {
 
 fn parse(words: &[String]) -> Result<Command, clap::Error> {
     let words = std::iter::once(NAME.to_owned()).chain(latency::with_modern_flags(words));
-    let cli = with_help_text(Cli::command()).try_get_matches_from(words)?;
+    let cli = with_help_text(Cli::command(), with_flags).try_get_matches_from(words)?;
     <Cli as clap::FromArgMatches>::from_arg_matches(&cli).map(|cli| cli.command)
 }
 
@@ -172,38 +176,9 @@ impl Command {
     }
 }
 
-/// Adds the help texts, and the list of commands in groups, to a definition of the whole program.
-fn with_help_text(definition: Definition) -> Definition {
-    let groups = groups(&definition);
-    let statuses = help_text::listed(&help_text::shared("@statuses").statuses);
-    let template = format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}\n\nExit status:\n{statuses}\n\
-         More about a command: {NAME} COMMAND --help. A first look: {NAME} run --quick\n"
-    );
-    help_text::add_to(definition, "").help_template(template)
-}
-
-/// The commands in their groups, each with its description.
-fn groups(definition: &Definition) -> String {
-    let mut text = String::new();
-    for group in help_text::groups() {
-        text += &format!("{}:\n", group.title);
-        for name in group.commands() {
-            let about = definition.find_subcommand(name).and_then(Definition::get_about);
-            text += &format!("  {name:<14} {}\n", about.map(ToString::to_string).unwrap_or_default());
-        }
-        text.push('\n');
-    }
-    text
-}
-
 /// The whole program as documented: without hidden parts, with every flag of every test and tool.
 fn shown() -> Definition {
-    let whole = Cli::command();
-    let version = whole.get_version().unwrap_or_default().to_owned();
-    let mut definition = with_help_text(visible(&whole, "").version(version).disable_help_subcommand(true));
-    definition.build();
-    definition
+    manual::shown::shown(&Cli::command(), own_parser, with_flags)
 }
 
 /// The definition that parses the arguments of a command, if the tree passes them on.
@@ -213,35 +188,6 @@ fn own_parser(path: &str) -> Option<Definition> {
         "scenario" => Some(scenario::definition()),
         _ => throughput::definition(path.strip_prefix("throughput ")?),
     }
-}
-
-/// Rebuilds a command without its hidden parts: clap cannot remove arguments or commands.
-fn visible(whole: &Definition, path: &str) -> Definition {
-    let parser = own_parser(path);
-    let source = parser.as_ref().unwrap_or(whole);
-    let mut definition = Definition::new(whole.get_name().to_owned());
-    if let Some(about) = whole.get_about() {
-        definition = definition.about(about.clone());
-    }
-    if let Some(about) = whole.get_long_about() {
-        definition = definition.long_about(about.clone());
-    }
-    if let Some(name) = whole.get_subcommand_value_name() {
-        definition = definition.subcommand_value_name(name.to_owned());
-    }
-    if let Some(heading) = whole.get_subcommand_help_heading() {
-        definition = definition.subcommand_help_heading(heading.to_owned());
-    }
-    for argument in source.get_arguments().filter(|argument| !argument.is_hide_set()) {
-        definition = definition.arg(argument.clone());
-    }
-    let alone = !source.is_args_conflicts_with_subcommands_set();
-    definition = definition.args_conflicts_with_subcommands(!alone).subcommand_negates_reqs(!alone);
-    for command in source.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let below = format!("{path} {}", command.get_name());
-        definition = definition.subcommand(visible(command, below.trim_start())).subcommand_required(alone);
-    }
-    definition
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command as Process;
 
+use manual::help_text;
 use sys::private_folder::PrivateFolder;
 
 use super::*;

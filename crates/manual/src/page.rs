@@ -1,27 +1,41 @@
 //! One page of the manual in roff: a command's definition and its help text.
-//! Not here: how options look there (`clap_mangen`), where pages go (`super`).
+//! Not here: how options look there (`clap_mangen`), where pages go (the command `man`).
 
 use clap::Command as Definition;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 
-use super::super::applet::Applet;
-use super::super::help_text::{self, HelpText};
-use super::super::program::{NAME, Program};
+use crate::NAME;
+use crate::help_text::{self, HelpText};
 
 /// A page.
-pub(super) struct Page {
+#[derive(Clone, Debug)]
+pub struct Page {
     /// Its name, as `binderperf-throughput-binder`.
-    pub(super) name: String,
+    pub name: String,
     /// Its text, in roff.
-    pub(super) text: String,
+    pub text: String,
 }
 
 /// The page of the program, then those of its commands.
-pub(super) fn all(program: &Program) -> Vec<Page> {
+pub fn all(program: &Definition) -> Vec<Page> {
     let mut pages = Vec::new();
-    gather(&(program.shown)(), "", &mut pages);
+    gather(program, "", &mut pages);
     pages
+}
+
+/// The page of the command with these words.
+///
+/// # Errors
+/// There is none; the text says so.
+pub fn of(words: &[String], program: &Definition) -> Result<Page, String> {
+    let words = words.join("-");
+    let wanted = match words.strip_prefix(NAME).map(|rest| rest.trim_start_matches('-')).unwrap_or(&words) {
+        "" => NAME.to_owned(),
+        command => format!("{NAME}-{command}"),
+    };
+    let page = all(program).into_iter().find(|page| page.name == wanted);
+    page.ok_or_else(|| format!("no page {wanted:?}; `binderperf help` lists the commands"))
 }
 
 fn gather(definition: &Definition, path: &str, pages: &mut Vec<Page>) {
@@ -76,8 +90,8 @@ fn drained(bytes: &mut Vec<u8>) -> String {
 
 /// The NAME section. A tool of Android's is listed by its own name, too.
 fn names(definition: &Definition, path: &str) -> Roff {
-    let tool = path.strip_prefix("applet ").and_then(Applet::named);
-    let names = tool.map(|tool| format!("{}, ", tool.name())).unwrap_or_default() + &name_of(path);
+    let tool = path.strip_prefix("applet ");
+    let names = tool.map(|tool| format!("{tool}, ")).unwrap_or_default() + &name_of(path);
     let about = definition.get_about().map(ToString::to_string).unwrap_or_default();
     let mut roff = Roff::new();
     roff.control("SH", ["NAME"]).text([roman(format!("{names} - {about}"))]);
@@ -195,4 +209,27 @@ fn see_also(path: &str, help: Option<&HelpText>) -> Roff {
         roff.control("PP", []).text([roman(text)]);
     }
     roff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_options_of_its_command() {
+        let option = clap::Arg::new("seed").long("seed").help("Where chance begins");
+        let command = Definition::new("throughput").about("Measure calls").arg(option);
+        let program = Definition::new(NAME).subcommand(command);
+        for words in ["throughput", "binderperf-throughput"] {
+            let page = of(&[words.to_owned()], &program).expect("a page");
+            assert_eq!(page.name, "binderperf-throughput");
+            assert!(page.text.contains("binderperf-throughput - Measure calls"), "{}", page.text);
+            assert!(
+                page.text.contains("Where chance begins") && page.text.contains("SEE ALSO"),
+                "{}",
+                page.text
+            );
+        }
+        assert!(of(&["thruput".to_owned()], &program).is_err());
+    }
 }

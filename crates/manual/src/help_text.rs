@@ -1,6 +1,6 @@
 //! What `--help` and the manual add to a command's definition: examples, exit statuses, variables, files, documents and
 //! related commands, from `help.txt`; and the groups of commands.
-//! Not here: options (each command's file), pages of the manual (`man`).
+//! Not here: options (each command's definition), pages of the manual (`page`).
 
 use std::sync::LazyLock;
 
@@ -8,32 +8,34 @@ use clap::Command;
 
 /// Text about one command, or text that several share.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HelpText {
+pub struct HelpText {
     /// The words behind `binderperf`.
-    pub(super) command: &'static str,
+    pub command: &'static str,
     /// What each is for, and its command line.
-    pub(super) examples: Vec<(&'static str, &'static str)>,
+    pub examples: Vec<(&'static str, &'static str)>,
     /// Exit statuses, ascending.
-    pub(super) statuses: Vec<(u8, &'static str)>,
+    pub statuses: Vec<(u8, &'static str)>,
     /// Files read or written without being named on the command line.
-    pub(super) files: Vec<(&'static str, &'static str)>,
+    pub files: Vec<(&'static str, &'static str)>,
     /// Environment variables, besides those about drivers.
-    pub(super) variables: Vec<(&'static str, &'static str)>,
+    pub variables: Vec<(&'static str, &'static str)>,
     /// Documents in `docs`.
-    pub(super) docs: Vec<&'static str>,
+    pub docs: Vec<&'static str>,
     /// Related commands.
-    pub(super) see: Vec<&'static str>,
+    pub see: Vec<&'static str>,
 }
 
 /// Commands for one purpose, in the order of `help.txt`.
-pub(super) struct Group {
-    pub(super) title: &'static str,
+#[derive(Debug)]
+pub struct Group {
+    /// Its title.
+    pub title: &'static str,
     texts: Vec<HelpText>,
 }
 
 impl Group {
     /// The commands directly below `binderperf`.
-    pub(super) fn commands(&self) -> impl Iterator<Item = &'static str> {
+    pub fn commands(&self) -> impl Iterator<Item = &'static str> {
         self.texts.iter().map(|text| text.command).filter(|command| !command.contains(' '))
     }
 }
@@ -80,27 +82,30 @@ fn parse(source: &'static str) -> (Vec<HelpText>, Vec<Group>) {
 }
 
 /// All commands in their groups.
-pub(super) fn groups() -> &'static [Group] {
+pub fn groups() -> &'static [Group] {
     &ALL.1
 }
 
 /// A section that others include, by its name with the `@`.
-pub(super) fn shared(name: &str) -> &'static HelpText {
+///
+/// # Panics
+/// There is no such section.
+pub fn shared(name: &str) -> &'static HelpText {
     ALL.0.iter().find(|text| text.command == name).expect("a shared section of help.txt")
 }
 
 /// The text about a command.
-pub(super) fn find(command: &str) -> Option<&'static HelpText> {
+pub fn find(command: &str) -> Option<&'static HelpText> {
     all().find(|text| text.command == command)
 }
 
 /// The text about each command.
-pub(super) fn all() -> impl Iterator<Item = &'static HelpText> {
+pub fn all() -> impl Iterator<Item = &'static HelpText> {
     groups().iter().flat_map(|group| &group.texts)
 }
 
 /// Every environment variable, once.
-pub(super) fn every_variable() -> Vec<(&'static str, &'static str)> {
+pub fn every_variable() -> Vec<(&'static str, &'static str)> {
     let mut variables = shared("@drivers").variables.clone();
     for variable in all().flat_map(|text| &text.variables) {
         if !variables.contains(variable) {
@@ -110,24 +115,24 @@ pub(super) fn every_variable() -> Vec<(&'static str, &'static str)> {
     variables
 }
 
-/// Appends its text to the help of a command and to that of each command below it.
-pub(super) fn add_to(command: Command, path: &str) -> Command {
+/// Appends its text to the help of a command and to that of each command below it. `more` adds options that commands share, by path.
+pub fn add_to(command: Command, path: &str, more: fn(Command, &str) -> Command) -> Command {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path} {name}") };
     let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     let command = names
         .iter()
-        .fold(command, |command, name| command.mut_subcommand(name, |sub| add_to(sub, &below(name))));
+        .fold(command, |command, name| command.mut_subcommand(name, |sub| add_to(sub, &below(name), more)));
     let command = match command.get_long_about().map(ToString::to_string) {
         Some(text) => command.long_about(wrapped(&text)),
         None => command,
     };
-    let command = super::on_words::with_flags(command, path);
+    let command = more(command, path);
     let Some(text) = find(path) else { return command };
     command.after_help("Examples, exit status and more: --help").after_long_help(text.after_help())
 }
 
 /// A line for each status.
-pub(super) fn listed(statuses: &[(u8, &str)]) -> String {
+pub fn listed(statuses: &[(u8, &str)]) -> String {
     statuses.iter().map(|(status, when)| format!("  {status:<4} {when}\n")).collect()
 }
 
@@ -163,7 +168,7 @@ impl HelpText {
     }
 
     /// The paths of its documents.
-    pub(super) fn documents(&self) -> String {
+    pub fn documents(&self) -> String {
         let paths: Vec<String> = self.docs.iter().map(|name| format!("docs/{name}.md")).collect();
         paths.join(", ")
     }
