@@ -37,15 +37,13 @@ impl fmt::Display for Inherit {
     }
 }
 
-/// Waiting strategy of a thread. A thread that does not sleep at once yields its CPU (`sched_yield(2)`) to a peer on
-/// the same CPU, as long as that pays.
+/// Waiting strategy of a thread. None spins for a peer that was last seen on the same CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Waiting {
     /// Sleep at once.
     Sleep,
     /// Spin for the whole budget whenever spinning can help (never on one CPU, at a real-time priority, or with more
-    /// busy threads than CPUs), then sleep. Where a wake-up takes longer than the budget, spin a little longer than
-    /// a wake-up takes, up to four budgets.
+    /// busy threads than CPUs), then sleep.
     Spin,
     /// Spin for as long as spinning has paid lately, at most as long as `Spin`, then sleep.
     #[default]
@@ -87,7 +85,7 @@ pub struct Settings {
     pub inherit: Inherit,
     /// Waiting strategy.
     pub waiting: Waiting,
-    /// Longest spin before a thread sleeps, in ns; up to four times as long where a wake-up takes longer.
+    /// Longest spin before a thread sleeps, in ns.
     pub spin_budget_ns: u64,
     /// Whether calls without objects, or with scattered buffers only, go through memory that both processes share;
     /// otherwise every transaction goes through the broker.

@@ -140,7 +140,7 @@ impl ActiveThread<'_> {
         let (who, mut is_quiet) = (self.who, self.is_quiet);
         let woken = self.unlocked(|process| {
             let waits = waiter.get_or_insert_with(|| Box::new(process.new_waiter()));
-            if waits.ever_stays_awake() {
+            if waits.ever_spins() {
                 waits.set_realtime(is_urgent(who, before));
             }
             let peer = match &awaited {

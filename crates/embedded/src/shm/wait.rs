@@ -1,14 +1,10 @@
-//! Waits for an event: spins or hands the CPU over where that is likely to pay, then sleeps on the thread's
-//! bell.
-//! Not here: the condition (a closure), the bell (`doorbell`), when spinning ([`spinning`]) and handing over
-//! ([`hand_over`]) pay.
+//! Waits for an event: spins where that is likely to pay, then sleeps on the thread's bell.
+//! Not here: the condition (a closure), the bell (`doorbell`), when spinning pays ([`spinning`]).
 //!
 //! Spinning costs nothing while CPUs are free, but delays the peer when it needs this CPU. So a thread never
-//! spins at a real-time policy or with one usable CPU. If the peer was last seen on this CPU, the thread
-//! hands the CPU over instead. Spins in vain become rare. The budget, a setting, is the longest spin; where a
-//! wake-up takes longer, a spin lasts up to four times as long.
+//! spins at a real-time policy, with one usable CPU, or for a peer that was last seen on this CPU. Spins in
+//! vain become rare. The budget, a setting, is the longest spin.
 
-mod hand_over;
 mod spinning;
 
 use std::time::{Duration, Instant};
@@ -19,7 +15,6 @@ use sys::sync::spin_loop;
 use super::Memory;
 use super::doorbell::Bell;
 use crate::settings::Waiting;
-use hand_over::HandOver;
 use spinning::Spinning;
 
 /// Why a wait ended.
@@ -41,21 +36,13 @@ pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Waits between two readings of the clock by a thread that never sleeps.
 const WAITS: u32 = 1024;
 
-/// Most waits that sleep at once after spins in vain, and most without a hand-over after hand-overs in vain.
+/// Most waits that sleep at once after spins in vain.
 const LONGEST_SKIP: u32 = 1024;
 
 /// Checks before the first reading of the clock: as many as fit a round trip between two CPUs.
 const FIRST_LOOKS: u32 = 64;
 /// Checks between two later readings.
 const LOOKS: u32 = 32;
-
-/// First step of a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum First {
-    Sleep,
-    Spin,
-    HandOver,
-}
 
 /// A thread's waiting strategy, with what it has learnt from earlier waits.
 #[derive(Debug)]
@@ -64,11 +51,6 @@ pub struct Waiter {
     realtime: bool,
     cpus: u32,
     spinning: Spinning,
-    /// Start and length of the spin before this sleep, if it was in vain.
-    spun_in_vain: Option<(Instant, Duration)>,
-    hand_over: HandOver,
-    /// Whether the peer of the last wait was on this CPU.
-    shares_cpu: bool,
     /// Latest time of the next check, on the monotonic clock; 0 before the first wait.
     look_again_ns: u64,
     /// Waits since the clock was read.
@@ -85,9 +67,6 @@ impl Waiter {
             realtime: false,
             cpus,
             spinning: Spinning::new(waiting, budget),
-            spun_in_vain: None,
-            hand_over: HandOver::default(),
-            shares_cpu: false,
             look_again_ns: 0,
             waits: 0,
         }
@@ -98,10 +77,9 @@ impl Waiter {
         self.realtime = realtime;
     }
 
-    /// Whether a wait may begin with anything but a sleep. Only then do the thread's scheduling and its
-    /// peer's CPU matter.
+    /// Whether a wait may begin with a spin. Only then does the thread's scheduling matter.
     #[must_use]
-    pub fn ever_stays_awake(&self) -> bool {
+    pub fn ever_spins(&self) -> bool {
         self.waiting != Waiting::Sleep
     }
 
@@ -140,17 +118,12 @@ impl Waiter {
         if self.waits >= WAITS && self.must_check() {
             return Woken::TimedOut;
         }
-        let first = self.first(peer, deadline);
-        let is_there = match first {
-            First::Sleep => false,
-            First::Spin => self.look(&mut ready, &mut meanwhile),
-            First::HandOver => self.hand_over.carry_out(std::thread::yield_now, &mut ready),
-        };
-        if is_there {
+        let spins = self.begins_with_spin(peer);
+        if spins && self.look(&mut ready, &mut meanwhile) {
             return Woken::Ready;
         }
         tell();
-        if first == First::Spin && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
+        if spins && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
             return Woken::Ready;
         }
         bell.announce_sleep();
@@ -160,19 +133,12 @@ impl Waiter {
         }
         let Some(until_ns) = self.sleep_until(deadline) else {
             bell.awake();
-            self.spun_in_vain = None;
             return Woken::TimedOut;
         };
         let slept = bell.sleep(until_ns);
         bell.awake();
-        let in_vain = self.spun_in_vain.take();
         match slept {
-            Ok(Waited::Woken) => {
-                if let Some((begun, spun)) = in_vain {
-                    self.spinning.slept(spun, begun.elapsed());
-                }
-                Woken::Ready
-            }
+            Ok(Waited::Woken) => Woken::Ready,
             _ if ready() => Woken::Ready,
             // Longer than any undisturbed wait: the thread checks what is wrong.
             Ok(_) => Woken::TimedOut,
@@ -180,38 +146,28 @@ impl Waiter {
         }
     }
 
-    /// Chooses the first step of the next wait. Counts the waits that sleep at once because spins were in
+    /// Whether the next wait begins with a spin. Counts the waits that sleep at once because spins were in
     /// vain.
-    fn first(&mut self, peer: Option<u32>, deadline: Option<Instant>) -> First {
-        if self.waiting == Waiting::Sleep || self.realtime {
-            return First::Sleep;
+    fn begins_with_spin(&mut self, peer: Option<u32>) -> bool {
+        if !self.may_spin() || shares_cpu(peer) {
+            return false;
         }
-        self.shares_cpu = shares_cpu(peer);
-        if self.shares_cpu {
-            // A thread with a deadline must not give its CPU to others.
-            return if deadline.is_none() && self.hand_over.is_next() {
-                First::HandOver
-            } else {
-                First::Sleep
-            };
+        let spins = self.spinning.is_next();
+        if !spins {
+            self.spinning.skipped();
         }
-        if self.cpus >= 2 && self.spinning.is_next() {
-            return First::Spin;
-        }
-        self.spinning.skipped();
-        First::Sleep
+        spins
     }
 
-    /// Whether the next wait will probably begin with a spin or a hand-over, and so find an event without
-    /// being told. A hint for the peer.
+    fn may_spin(&self) -> bool {
+        self.ever_spins() && !self.realtime && self.cpus >= 2
+    }
+
+    /// Whether the next wait will probably begin with a spin, and so find an event without being told. A hint
+    /// for the peer.
     #[must_use]
     pub fn will_look(&self) -> bool {
-        self.ever_stays_awake()
-            && !self.realtime
-            && match self.shares_cpu {
-                true => self.hand_over.is_likely(),
-                false => self.cpus >= 2 && self.spinning.is_next(),
-            }
+        self.may_spin() && self.spinning.is_next()
     }
 
     /// Spins for a fixed number of checks, without a clock.
@@ -250,7 +206,6 @@ impl Waiter {
             let spun = begun.elapsed();
             if spun >= longest || deadline.is_some_and(|deadline| begun + spun >= deadline) {
                 self.spinning.failed(longest);
-                self.spun_in_vain = Some((begun, spun));
                 return false;
             }
             if shares_cpu(peer) {

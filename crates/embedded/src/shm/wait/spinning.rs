@@ -1,21 +1,7 @@
 //! Spins for a peer on another CPU, instead of sleeping: whether that is likely to pay, and for how long.
-//! Not here: checks, clocks and sleeps (`super`), peers on this CPU (`hand_over`).
+//! Not here: checks, clocks and sleeps (`super`).
 //!
 //! After a spin in vain the next 1, 2, 4 .. 1024 waits sleep at once; after each success, half as many.
-//!
-//! Two sides can spin for each other only if they look at the same time. Where a wake-up takes longer than a
-//! spin, they rarely do: each spin ends just before the other side, which had to be woken, answers. Both
-//! would sleep for thousands of calls until they meet by luck. So a wait with a spin in vain is measured to
-//! its end. If slow wake-ups were the cause, the wait took as long as two of them, the other side's and this
-//! thread's own; a spin a little longer than half of it then sees the answer come, and both sides are awake.
-//! Whole spins last that long from then on, up to four times the budget.
-//!
-//! Other causes do no harm:
-//! - The other side works for long, or needs this CPU. Then the longer spin is in vain, too, and half the
-//!   wait around it is no longer than the spin itself, which no wake-up explains. The next spin is an
-//!   ordinary one again, and nothing is learnt after the next 1, 2, 4 .. 64 ordinary spins in vain.
-//! - Only the longer spins succeed, as may happen in a crowd. Their results do not make skipped spins more
-//!   frequent, so spins in vain are as rare as without longer ones.
 
 use std::time::Duration;
 
@@ -25,46 +11,22 @@ use crate::settings::Waiting;
 /// Budget divided by the shortest spin of an adaptive wait.
 const SHORTEST: u32 = 16;
 
-/// Slowest wake-up for which a spin may last, and the longest spin, in budgets.
-const LONGEST: u32 = 4;
-
-/// Most ordinary spins in vain after which no longer one is tried.
-const LONGEST_DOUBT: u32 = 64;
-
 /// A thread's record of its spins.
 #[derive(Debug)]
 pub(super) struct Spinning {
     waiting: Waiting,
     budget: Duration,
-    /// Length of a whole spin: the budget, or longer where wake-ups are slow.
-    whole: Duration,
     /// Smoothed length of successful spins.
     usual: Duration,
     /// Waits to skip after the next spin in vain, or 0.
     skip: u32,
     /// Waits still to skip, which sleep at once.
     skipping: u32,
-    /// Ordinary spins in vain to ignore after the next longer one in vain, or 0.
-    doubt: u32,
-    /// Spins still to ignore.
-    doubting: u32,
-    /// Length of a whole spin when the last one was in vain.
-    tried: Duration,
 }
 
 impl Spinning {
     pub(super) fn new(waiting: Waiting, budget: Duration) -> Self {
-        Self {
-            waiting,
-            budget,
-            whole: budget,
-            usual: budget,
-            skip: 0,
-            skipping: 0,
-            doubt: 0,
-            doubting: 0,
-            tried: budget,
-        }
+        Self { waiting, budget, usual: budget, skip: 0, skipping: 0 }
     }
 
     /// Whether the next wait is to begin with a spin.
@@ -83,8 +45,8 @@ impl Spinning {
     pub(super) fn longest(&self) -> Duration {
         match self.waiting {
             Waiting::Sleep => Duration::ZERO,
-            Waiting::Spin => self.whole,
-            Waiting::Adaptive => self.whole.min((self.usual * 4).max(self.budget / SHORTEST)),
+            Waiting::Spin => self.budget,
+            Waiting::Adaptive => self.budget.min((self.usual * 4).max(self.budget / SHORTEST)),
         }
     }
 
@@ -96,11 +58,7 @@ impl Spinning {
 
     /// Records a spin that succeeded after `spun`.
     pub(super) fn succeeded(&mut self, spun: Duration) {
-        // Beyond the budget an ordinary spin would have been in vain: only longer ones are trusted again.
-        match spun <= self.budget {
-            true => self.skip /= 2,
-            false => self.doubt = 0,
-        }
+        self.skip /= 2;
         self.usual = (self.usual * 7 + spun) / 8;
     }
 
@@ -111,29 +69,51 @@ impl Spinning {
             // The peer may have become only a little slower: the next spin is a whole one.
             return;
         }
-        self.tried = self.whole;
-        if self.tried > self.budget {
-            self.doubt = (self.doubt * 2).clamp(1, LONGEST_DOUBT);
-            self.doubting = self.doubt;
-        }
-        self.whole = self.budget;
         self.skip = (self.skip * 2).clamp(1, LONGEST_SKIP);
         self.skipping = self.skip;
-    }
-
-    /// Records that the event came during the sleep after a spin of `spun` in vain, `took` after the spin
-    /// began.
-    pub(super) fn slept(&mut self, spun: Duration, took: Duration) {
-        let wake_up = took / 2;
-        let is_one =
-            spun >= self.budget && wake_up > spun.max(self.tried) && wake_up <= self.budget * LONGEST;
-        if is_one && self.doubting > 0 && self.tried == self.budget {
-            self.doubting -= 1;
-        } else if is_one {
-            self.whole = (wake_up * 5 / 4).min(self.budget * LONGEST);
-        }
     }
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests;
+mod tests {
+    use super::*;
+
+    const BUDGET: Duration = Duration::from_millis(1);
+
+    /// Whether a wait begins with a spin.
+    fn begins(spinning: &mut Spinning) -> bool {
+        let is_next = spinning.is_next();
+        if !is_next {
+            spinning.skipped();
+        }
+        is_next
+    }
+
+    #[test]
+    fn adaptive_spins_follow_what_pays() {
+        let mut spinning = Spinning::new(Waiting::Adaptive, BUDGET);
+        assert_eq!(spinning.longest(), BUDGET);
+        (0..100).for_each(|_| spinning.succeeded(BUDGET / 100));
+        assert_eq!(spinning.longest(), BUDGET / SHORTEST);
+        spinning.failed(BUDGET / SHORTEST);
+        assert_eq!(spinning.longest(), BUDGET, "a short one in vain: next a whole one,");
+        assert!(begins(&mut spinning), "at once");
+        spinning.failed(BUDGET);
+        assert!(!begins(&mut spinning), "a whole one in vain: then a sleep");
+    }
+
+    #[test]
+    fn those_in_vain_become_rare_and_success_brings_them_back() {
+        for waiting in [Waiting::Spin, Waiting::Adaptive] {
+            let mut spinning = Spinning::new(waiting, BUDGET);
+            for skipped in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, LONGEST_SKIP, LONGEST_SKIP] {
+                assert!(begins(&mut spinning));
+                spinning.failed(BUDGET);
+                assert_eq!((0..skipped).filter(|_| begins(&mut spinning)).count(), 0);
+            }
+            (0..5).for_each(|_| spinning.succeeded(BUDGET));
+            (0..6).for_each(|_| spinning.succeeded_at_once());
+            assert_eq!(spinning.skip, 0);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Tests of waiting, apart from the awaited conditions.
-//! Not here: what a hand-over learns (`hand_over`).
+//! Not here: what a spin teaches (`spinning`).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::shm::doorbell::{self, Doorbells};
@@ -11,7 +11,7 @@ const BUDGET: Duration = Duration::from_micros(200);
 
 /// Waits in vain; returns whether it spun.
 fn spins(waiter: &mut Waiter) -> bool {
-    waiter.first(None, None) == First::Spin && {
+    waiter.begins_with_spin(None) && {
         assert!(
             !waiter.look(&mut || false, &mut || false)
                 && !waiter.spin(None, None, &mut || false, &mut || false)
@@ -38,7 +38,7 @@ fn spins_in_vain_become_rare_and_success_brings_them_back() {
         let spun = (0..5000).filter(|_| spins(&mut waiter)).count();
         assert!((5..20).contains(&spun), "{spun} of 5000 spun");
         let begin_with_a_spin = |waiter: &mut Waiter| {
-            while waiter.first(None, None) != First::Spin {}
+            while !waiter.begins_with_spin(None) {}
         };
         for _ in 0..11 {
             begin_with_a_spin(&mut waiter);
@@ -49,42 +49,13 @@ fn spins_in_vain_become_rare_and_success_brings_them_back() {
     }
 }
 
-/// The waiter must measure by itself the wait of which a spin was in vain.
 #[test]
-fn a_waiter_that_is_woken_soon_after_a_spin_in_vain_spins_longer() {
-    const BUDGET: Duration = Duration::from_millis(10);
-    let bells = Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room");
-    let longest = |waiting, woken_after| {
-        let bell = bells.slot(5).expect("inside");
-        let mut waiter = Waiter::new(waiting, BUDGET, 2);
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let begun = Instant::now();
-                while !bell.is_sleeping() || begun.elapsed() < woken_after {
-                    std::thread::yield_now();
-                }
-                if bell.ring() {
-                    bell.wake();
-                }
-            });
-            assert_eq!(waiter.wait(bell, None, None, || false), Woken::Ready);
-        });
-        waiter.spinning.longest()
-    };
-    for waiting in [Waiting::Spin, Waiting::Adaptive] {
-        // With busy CPUs one wait may take too long, so several are tried.
-        let longer = || longest(waiting, BUDGET * 3) > BUDGET;
-        assert!(sys::patience::until(Duration::from_secs(5), longer), "it never spins longer");
-        assert_eq!(longest(waiting, BUDGET * 20), BUDGET, "that was no wake-up");
-    }
-}
-
-#[test]
-fn a_spin_that_ends_because_the_peer_came_to_this_cpu_was_not_in_vain() {
+fn nobody_spins_for_a_peer_on_the_same_cpu() {
     on_one_cpu(|cpu| {
         let mut waiter = Waiter::new(Waiting::Spin, Duration::from_secs(1000), 2);
-        assert!(!waiter.spin(Some(cpu), None, &mut || false, &mut || false));
-        assert!(waiter.spun_in_vain.is_none() && waiter.will_look());
+        assert!(!waiter.begins_with_spin(Some(cpu)) && waiter.begins_with_spin(Some(cpu + 1)));
+        assert!(!waiter.spin(Some(cpu), None, &mut || false, &mut || false), "it came here meanwhile");
+        assert!(waiter.begins_with_spin(None), "that was not in vain");
     });
 }
 
@@ -154,91 +125,6 @@ fn a_thread_whose_waits_are_all_short_is_told_to_check() {
     });
 }
 
-#[test]
-fn a_thread_hands_over_only_to_a_peer_on_its_cpu_and_never_if_asked_to_sleep_or_real_time() {
-    on_one_cpu(|cpu| {
-        let first = |waiting, realtime, peer| {
-            let mut waiter = Waiter::new(waiting, BUDGET, 2);
-            waiter.set_realtime(realtime);
-            assert_ne!(waiter.first(peer, Some(Instant::now())), First::HandOver, "with a deadline");
-            waiter.first(peer, None)
-        };
-        for waiting in [Waiting::Adaptive, Waiting::Spin] {
-            assert_eq!(first(waiting, false, Some(cpu)), First::HandOver);
-            assert_eq!(first(waiting, false, Some(cpu + 1)), First::Spin);
-            assert_eq!(first(waiting, true, Some(cpu)), First::Sleep);
-        }
-        assert_eq!(first(Waiting::Sleep, false, Some(cpu)), First::Sleep);
-    });
-}
-
-/// Two threads on one CPU that take turns.
-struct Turns {
-    bells: Doorbells<HeapMemory>,
-    turn: AtomicU64,
-    stop: AtomicBool,
-}
-
-/// One thread's counts.
-#[derive(Debug, Default)]
-struct Seen {
-    waits: u64,
-    /// Waits that did not end with a hand-over.
-    slept: u64,
-}
-
-impl Turns {
-    fn play(&self, me: u32, cpu: u32, waiting: Waiting) -> Seen {
-        sys::sched::set_affinity(&[cpu]).expect("one of ours");
-        let (bell, other) = (self.bells.slot(me).expect("inside"), self.bells.slot(1 - me).expect("inside"));
-        let is_mine = || self.turn.load(Ordering::SeqCst) % 2 == u64::from(me);
-        let mut waiter = Waiter::new(waiting, BUDGET, 2);
-        let mut seen = Seen::default();
-        while !self.stop.load(Ordering::SeqCst) {
-            if !is_mine() {
-                seen.waits += 1;
-                let ready = || is_mine() || self.stop.load(Ordering::SeqCst);
-                waiter.wait_or_tell(bell, Some(cpu), None, ready, || false, || seen.slept += 1);
-                continue;
-            }
-            self.turn.fetch_add(1, Ordering::SeqCst);
-            if other.ring() {
-                other.wake();
-            }
-        }
-        if other.ring() {
-            other.wake();
-        }
-        seen
-    }
-}
-
-/// Number of turns in `time`, and both threads' counts; `beside` runs on the same CPU until it is told to
-/// stop.
-fn turns(cpu: u32, waiting: Waiting, time: Duration, beside: fn(&AtomicBool)) -> (u64, [Seen; 2]) {
-    let turns = Turns {
-        bells: Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room"),
-        turn: AtomicU64::new(0),
-        stop: AtomicBool::new(false),
-    };
-    let seen = std::thread::scope(|scope| {
-        let players = [0, 1].map(|me| {
-            scope.spawn({
-                let turns = &turns;
-                move || turns.play(me, cpu, waiting)
-            })
-        });
-        scope.spawn(|| {
-            sys::sched::set_affinity(&[cpu]).expect("one of ours");
-            beside(&turns.stop);
-        });
-        std::thread::sleep(time);
-        turns.stop.store(true, Ordering::SeqCst);
-        players.map(|player| player.join().expect("no panic"))
-    });
-    (turns.turn.load(Ordering::SeqCst), seen)
-}
-
 /// Runs `job` in a thread bound to the first CPU of this process.
 fn on_one_cpu<T: Send>(job: impl FnOnce(u32) -> T + Send) -> T {
     let cpu = sys::sched::affinity().expect("affinity")[0];
@@ -247,41 +133,4 @@ fn on_one_cpu<T: Send>(job: impl FnOnce(u32) -> T + Send) -> T {
         job(cpu)
     };
     std::thread::scope(|scope| scope.spawn(aside).join().expect("no panic"))
-}
-
-#[test]
-fn two_on_one_cpu_hand_over_in_place_of_sleeping_unless_asked_to_sleep() {
-    let cpu = sys::sched::affinity().expect("affinity")[0];
-    let slept = |waiting| {
-        let (_, seen) = turns(cpu, waiting, Duration::from_millis(20), |_| ());
-        let waits: u64 = seen.iter().map(|seen| seen.waits).sum();
-        (waits > 100).then(|| seen.iter().map(|seen| seen.slept).sum::<u64>() as f64 / waits as f64)
-    };
-    // With a busy CPU they hand over once or twice and sleep from then on.
-    let mut shares = std::iter::repeat_with(|| slept(Waiting::Adaptive)).take(100).flatten();
-    assert!(shares.any(|share| share < 1.0), "they never handed over");
-    let mut shares = std::iter::repeat_with(|| slept(Waiting::Sleep)).take(100).flatten();
-    assert_eq!(shares.next(), Some(1.0));
-}
-
-/// Without the rule for slow hand-overs the rate is a thousandth of that asleep.
-#[test]
-#[ignore = "a ratio of rates: make alone"]
-fn two_on_one_cpu_with_somebody_busy_are_hardly_slower_than_asleep() {
-    fn be_busy(stop: &AtomicBool) {
-        while !stop.load(Ordering::SeqCst) {
-            std::hint::spin_loop();
-        }
-    }
-    let cpu = sys::sched::affinity().expect("affinity")[0];
-    let rate = |waiting| turns(cpu, waiting, Duration::from_millis(300), be_busy).0;
-    let mut rates = Vec::new();
-    for _ in 0..5 {
-        let [asleep, handing] = [Waiting::Sleep, Waiting::Adaptive].map(rate);
-        if asleep > 100 && handing >= asleep / 4 {
-            return;
-        }
-        rates.push((asleep, handing));
-    }
-    panic!("turns in as much time asleep and handing over, beside a busy thread: {rates:?}");
 }
