@@ -13,7 +13,7 @@
 //!   and writes returns. [`deliver`]: delivers calls and replies of the broker.
 //! - [`active_thread`]: a thread inside a driver call, with the lock. [`identity`]: which thread that is. [`broker_request`]: one request to the
 //!   broker and its answer. [`connection_end`]: the end of the broker.
-//! - [`channel`]: one end of a channel. [`slot_look`]: looks at call slots. [`slot_payload`]: copies payloads
+//! - [`channel`]: one end of a channel. [`slot_look`]: looks at the outcome of calls. [`slot_payload`]: copies payloads
 //!   from them. [`wake`]: wakes a peer's thread.
 //! - [`arena`]: the receiving area. [`placements`]: buffers that this process placed in it. [`delivered`]:
 //!   buffers that the broker delivered.
@@ -88,7 +88,6 @@ use driver::error::OpenError;
 use identity::Identity;
 use placements::Placements;
 use pollable::Pollable;
-use slot_look::WatchedSlot;
 
 /// Largest receiving area in use, in bytes (contract OPN-06).
 const MAP_MAX: usize = 4 << 20;
@@ -113,9 +112,6 @@ struct ThreadState {
     /// Scheduling before any caller could boost the thread: at its entry into the driver, or since it waits
     /// for any work. Kept only where real-time policies are inherited.
     before: Option<Sched>,
-    /// The call slot watched for the next call, and the one watched before it.
-    watched: Option<WatchedSlot>,
-    last_watched: Option<WatchedSlot>,
     /// References to channels of earlier calls, to be used again: changing a count is an atomic operation.
     spare_channels: SpareChannels,
     /// The thread's descriptor for polling, if it asked for one.

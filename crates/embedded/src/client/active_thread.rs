@@ -13,7 +13,6 @@ use sys::lock::Held;
 use sys::errno::EMFILE;
 
 use super::core::Effect;
-use super::core::slot_call::SlotTicket;
 use super::core::thread::Thread;
 use super::delivered::GivenBack;
 use super::identity::Identity;
@@ -37,8 +36,6 @@ pub(super) struct ActiveThread<'p> {
     pub(super) state: Held<'p, State>,
     /// The peer's thread to wake once the lock is released.
     wake: Option<Wake>,
-    /// The thread published a call that only the callee's watching thread can find so far.
-    pub(super) is_quiet: bool,
     /// The buffer that the broker takes back with the current reply.
     pub(super) given_back: Option<Box<GivenBack>>,
 }
@@ -98,7 +95,7 @@ impl Process {
 impl<'p> ActiveThread<'p> {
     #[inline]
     pub(super) fn new(process: &'p Process, who: Identity, slot: u32, state: Held<'p, State>) -> Self {
-        Self { process, who, slot, state, wake: None, is_quiet: false, given_back: None }
+        Self { process, who, slot, state, wake: None, given_back: None }
     }
 
     /// The thread's state in the core.
@@ -137,14 +134,10 @@ impl<'p> ActiveThread<'p> {
     pub(super) fn leave(mut self) {
         let helper = if self.state.pollables > 0 { self.arm() } else { None };
         self.carry_out_effects();
-        let quiet = if self.is_quiet { self.thread().last_slot_call().cloned() } else { None };
         let Self { process, state, wake, .. } = self;
         drop(state);
         if let Some(wake) = wake {
             wake.carry_out(process.trace.as_ref());
-        }
-        if let Some(ticket) = quiet {
-            announce_late(&ticket);
         }
         if let Some(helper) = helper {
             helper.unpark();
@@ -232,19 +225,6 @@ impl Process {
         self.local(slot).kicked.store(true, Ordering::Relaxed);
         let bell = self.bell(slot);
         if bell.ring() {
-            bell.wake();
-        }
-    }
-}
-
-/// Announces a call that the watching callee was expected to find and has not found.
-pub(super) fn announce_late(ticket: &SlotTicket) {
-    let SlotTicket { channel, call, .. } = ticket;
-    if channel.call_slots.is_waiting(*call) {
-        channel.note_watched(call.call_slot, false);
-        channel.post();
-        // No boost for a spinning thread: neither it nor its caller runs at a real-time priority.
-        if let Some(bell) = channel.bells.listener_to_wake() {
             bell.wake();
         }
     }

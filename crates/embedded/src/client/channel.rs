@@ -37,8 +37,6 @@ pub(crate) struct Channel {
     closed: AtomicBool,
     /// The CPU where the peer was last seen, plus 1; 0 for none. A hint.
     peer_cpu: AtomicU32,
-    /// Call slots that a thread of the callee watches (as caller). A hint.
-    watched: AtomicU32,
     /// Call slots whose call was taken and not answered (as callee).
     serving: AtomicU32,
     /// The newest binding that this process knows (as callee).
@@ -63,7 +61,6 @@ impl Channel {
             busy: AtomicU32::new(0),
             closed: AtomicBool::new(false),
             peer_cpu: AtomicU32::new(0),
-            watched: AtomicU32::new(0),
             serving: AtomicU32::new(0),
             last_binding: AtomicU32::new(0),
         }
@@ -124,15 +121,6 @@ impl Channel {
     pub(super) fn close_as(&self, reason: Corrupt) {
         self.close();
         self.call_slots.close_as(reason);
-    }
-
-    /// Records whether the callee watches a call slot.
-    pub(super) fn note_watched(&self, call_slot: u32, watched: bool) {
-        set_bit(&self.watched, call_slot, watched);
-    }
-
-    pub(super) fn is_watched(&self, call_slot: u32) -> bool {
-        has_bit(&self.watched, call_slot)
     }
 
     /// Records a taken call; false if its call slot already has one, which no honest caller causes.

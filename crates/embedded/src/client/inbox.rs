@@ -118,10 +118,7 @@ impl ActiveThread<'_> {
     fn accept_peer_gone(&mut self, peer: ProcId) {
         self.take_in_slot_calls();
         self.take_in_last_replies(peer);
-        let of_peer = |channel: &Arc<Channel>| channel.peer == peer;
         for own in &mut self.state.own {
-            own.watched.take_if(|watched| of_peer(&watched.channel));
-            own.last_watched.take_if(|watched| of_peer(&watched.channel));
             own.spare_channels.drop_those_of(peer);
         }
         self.state.core.peer_gone(peer).iter().for_each(|channel| channel.close());

@@ -143,17 +143,14 @@ impl ActiveThread<'_> {
         self.wait(until, None).map(drop)
     }
 
-    /// Appends what is ready: the thread's own work, the process's, then the call or reply in the call slot
-    /// that the thread watches or waits for.
+    /// Appends what is ready: the thread's own work, the process's, then the reply in the call slot
+    /// that the thread waits for.
     fn fill(&mut self, takes_any: bool, out: &mut Output<'_>) -> io::Result<()> {
         let slot = self.slot;
         while out.has_room() {
             let next = match self.state.core.take(slot, takes_any) {
                 Some(todo) => self.deliver(todo, out)?,
-                None if takes_any => match self.take_watched_call() {
-                    Some(call) => self.deliver_slot_call(call, out),
-                    None => break,
-                },
+                None if takes_any => break,
                 None => match self.deliver_awaited_reply(out) {
                     Some(next) => next,
                     None => break,

@@ -15,26 +15,14 @@ use crate::shm::call_slot::{CLOSED, CUT_FROM, Call, RequestHeader, Shape, Source
 use crate::trace_events::CodeAndFlags;
 
 /// Announces a published call to the callee and copies a large payload. Returns true if the call was taken
-/// back because the gate was shut. `quietly`: the callee watches the call slot.
-fn announce(channel: &Channel, call: Call, quietly: bool, payload: &(impl Source + ?Sized)) -> bool {
+/// back because the gate was shut.
+fn announce(channel: &Channel, call: Call, payload: &(impl Source + ?Sized)) -> bool {
     let call_slots = &channel.call_slots;
-    let gate = match quietly {
-        true => call_slots.gate_after_publishing(),
-        false => {
-            // A sleeping callee is woken after the copy: on this CPU it could only wait for it. A spinning
-            // callee copies at the same time.
-            call_slots.copy_request_in_chunks(call, payload);
-            channel.post();
-            call_slots.gate()
-        }
-    };
-    if gate != 0 && call_slots.back_out(call) {
-        return true;
-    }
-    if quietly {
-        call_slots.copy_request_in_chunks(call, payload);
-    }
-    false
+    // A sleeping callee is woken after the copy: on this CPU it could only wait for it. A spinning
+    // callee copies at the same time.
+    call_slots.copy_request_in_chunks(call, payload);
+    channel.post();
+    call_slots.gate() != 0 && call_slots.back_out(call)
 }
 
 /// Slot of the peer's thread to wake: thread `to`, or any one. `caller`: the caller's scheduling.
@@ -93,22 +81,20 @@ impl ActiveThread<'_> {
         };
         channel.use_slot(call_slot);
         let node_flags = bound.flags;
-        let quietly = to.is_none() && channel.is_watched(call_slot);
         let channel = state.own[slot as usize].spare_channels.get(channel);
         let ticket = SlotTicket { channel, call, handle, flags: data.flags, by_broker: false, trace_number };
         let answers = ticket.answers();
         let acknowledgement = self.state.core.begin_slot_call(slot, ticket);
         self.show_depth();
-        let quietly = quietly && self.will_look();
         let taken_back = match shape.len() >= CUT_FROM {
             // Only for a large payload: releasing the lock costs more than a small copy.
             true => {
                 let channel = self.thread().awaited_slot().map(|ticket| ticket.channel.clone());
-                self.unlocked(|_| channel.is_some_and(|channel| announce(&channel, call, quietly, payload)))
+                self.unlocked(|_| channel.is_some_and(|channel| announce(&channel, call, payload)))
             }
             false => {
                 let ticket = self.thread().awaited_slot();
-                ticket.is_some_and(|ticket| announce(&ticket.channel, call, quietly, payload))
+                ticket.is_some_and(|ticket| announce(&ticket.channel, call, payload))
             }
         };
         if taken_back {
@@ -119,9 +105,7 @@ impl ActiveThread<'_> {
             }
             return !undone;
         }
-        self.is_quiet = quietly;
-        if !quietly
-            && let Some(ticket) = self.state.core.thread(slot).awaited_slot()
+        if let Some(ticket) = self.state.core.thread(slot).awaited_slot()
             && let Some(bell) = thread_to_wake(&ticket.channel, to, mine)
         {
             let channel = ticket.channel.clone();

@@ -22,7 +22,6 @@ impl SlotTicket {
     /// Remembers the hints about the callee that a reply carries.
     fn note_reply(&self, header: &ReplyHeader) {
         self.channel.note_peer_cpu(header.cpu);
-        self.channel.note_watched(self.call.call_slot, header.watching);
     }
 }
 
@@ -87,7 +86,6 @@ impl ActiveThread<'_> {
             return None;
         }
         let ticket = self.thread().take_awaited_slot()?;
-        self.is_quiet = false;
         match ticket.channel.call_slots.reply_header(ticket.call) {
             Ok(header) => {
                 ticket.note_reply(&header);

@@ -14,11 +14,9 @@ use sys::errno::{EFAULT, ENOSPC};
 use super::Process;
 use super::active_thread::ActiveThread;
 use super::channel::{Channel, NOBODY};
-use super::core::Todo;
 use super::core::slot_call::BoxedCall;
 use super::core::thread::{Frame, Served};
 use super::read::{Next, Output};
-use super::slot_look::WatchedSlot;
 use super::slot_payload::{ReceiveError, SlotPayload};
 use super::wake::Wake;
 use crate::priority::is_realtime;
@@ -106,24 +104,6 @@ impl ActiveThread<'_> {
         self.state.core.channels.keep_call(call);
         None
     }
-
-    /// Takes the call of the watched call slot if this thread may serve it at once. The slot is checked once
-    /// per reply, so that a hostile peer cannot keep this thread, which has the lock, busy. An honest caller
-    /// that is missed announces its call.
-    pub(super) fn take_watched_call(&mut self) -> Option<BoxedCall> {
-        let watched = self.own().watched.take_if(|watched| watched.has_call())?;
-        let call = self.take_call(&watched.channel, watched.call_slot);
-        // Kept for the next reply, which most often uses the same slot.
-        self.own().last_watched = Some(watched);
-        self.state.core.accept_own_slot_call(call?)
-    }
-
-    /// Takes in the call of the watched call slot, for any thread.
-    pub(super) fn take_in_watched_call(&mut self) {
-        if let Some(call) = self.take_watched_call() {
-            self.state.core.route(Todo::SlotCall(call));
-        }
-    }
 }
 
 /// Delivering calls and replying.
@@ -191,15 +171,8 @@ impl ActiveThread<'_> {
             );
         }
         let (channel, taken) = (&call.channel, call.request.taken());
-        let watching = self.thread().stack.is_empty() && self.will_look();
-        if watching {
-            self.watch(channel, taken.call_slot);
-        } else {
-            self.own().watched = None;
-        }
         let cpu = sys::sched::current_cpu();
-        let header =
-            ReplyHeader { code: data.code, flags: data.flags, shape: Shape::default(), cpu, watching };
+        let header = ReplyHeader { code: data.code, flags: data.flags, shape: Shape::default(), cpu };
         channel.end_serving(taken.call_slot);
         let ThreadKey { slot: caller, generation } = call.request.header.thread;
         let bell = channel.bells.slot(caller);
@@ -221,17 +194,6 @@ impl ActiveThread<'_> {
             self.wake_later(Wake { channel: channel.clone(), slot: caller, call: None });
         }
         self.state.core.channels.keep_call(call);
-    }
-
-    /// Watches a call slot for the next call.
-    fn watch(&mut self, channel: &Arc<Channel>, call_slot: u32) {
-        let own = self.own();
-        let last = own.watched.take().or(own.last_watched.take());
-        let same = last.filter(|watched| Arc::ptr_eq(&watched.channel, channel));
-        own.watched = Some(match same {
-            Some(watched) => WatchedSlot { call_slot, ..watched },
-            None => WatchedSlot { channel: channel.clone(), call_slot },
-        });
     }
 }
 

@@ -156,17 +156,6 @@ fn a_call_slot_is_left_once_its_reply_is_whole_though_nobody_reads_it() {
     }
 }
 
-/// Makes the calling thread watch a call slot of an incoming channel.
-fn watch(connection: &EmbeddedConnection, call_slot: u32) {
-    let watch = |thread: &mut super::active_thread::ActiveThread<'_>| {
-        let channel = (0..2).find_map(|bit| thread.state.core.channels.inbound(bit).cloned());
-        let channel = channel.expect("somebody has called");
-        thread.own().watched = Some(super::slot_look::WatchedSlot { channel, call_slot });
-        Ok(())
-    };
-    connection.process_for_tests().enter(Identity::Caller, watch).expect("a thread more");
-}
-
 /// Header of a call to the first node that the peer may call.
 fn header() -> RequestHeader {
     RequestHeader {
@@ -204,18 +193,21 @@ fn a_call_slot_that_is_called_twice_at_once_is_closed() {
 
 /// No content of a call slot may keep its reader, which has the lock, from returning.
 #[test]
-fn nonsense_in_a_watched_call_slot_keeps_nobody_busy() {
+fn nonsense_in_a_marked_call_slot_keeps_nobody_busy() {
     // States of a request's word; 1 is a call, whose header is invalid here.
     for state in 0..4 {
         let stage = Stage::new();
         let pair = stage.pair(1);
         there_and_back(&pair);
-        watch(&pair.victim, 2);
-        let closed = pair.other.take_channels().into_iter().map(|[call_slots, _]| {
+        let closed = pair.other.take_channels().into_iter().map(|[call_slots, bells]| {
             // Falling numbers: no claim already has that of a request.
             (128..20_000)
                 .step_by(4)
                 .for_each(|at| call_slots.put_words(at, [(1 << 20) - at as u32 * 16 + state]));
+            // The number of call slots in use.
+            call_slots.put_words(8, [CALL_SLOTS]);
+            let bells = Doorbells::new(bells).expect("room");
+            (0..2).for_each(|bit| bells.post(bit));
             assert!(read(&pair.victim).is_empty());
             CallSlots::new(call_slots).expect("room").gate() & CLOSED != 0
         });

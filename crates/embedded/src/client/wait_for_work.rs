@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use sys::errno::EINTR;
 
 use super::Process;
-use super::active_thread::{ActiveThread, announce_late};
+use super::active_thread::ActiveThread;
 use super::core::slot_call::SlotTicket;
 use super::core::thread::Frame;
 use super::identity::Identity;
 use super::inherit;
-use super::slot_look::WatchedSlot;
 use crate::priority::is_realtime;
 use crate::rpc::protocol::Sched;
 use crate::settings::Inherit;
@@ -61,26 +60,10 @@ impl ActiveThread<'_> {
                 return true;
             }
             Some(_) => {}
-            None => match &self.own().watched {
-                // and so does a call to be read by this thread.
-                Some(watched) if watched.has_call() => {
-                    if takes_any {
-                        return true;
-                    }
-                }
-                _ => return self.is_there(until),
-            },
+            None => return self.is_there(until),
         }
-        self.take_in_watched_call();
         self.take_in_awaited_end();
         self.is_there(until)
-    }
-
-    /// Whether the thread will probably look for its next work before it sleeps, so that it need not be told.
-    /// A hint for the peer.
-    pub(super) fn will_look(&mut self) -> bool {
-        !self.process.nonblocking.load(Ordering::Relaxed)
-            && self.own().waiter.as_deref().is_some_and(Waiter::will_look)
     }
 
     /// Waits for a condition, until `deadline` at most; returns whether it holds.
@@ -101,7 +84,7 @@ impl ActiveThread<'_> {
             self.drop_vain_boost(until);
             self.offer(until);
             offered = true;
-            match self.wait_unlocked(until, deadline) {
+            match self.wait_unlocked(deadline) {
                 Woken::Ready => {}
                 // A signal that coincides with work is reported, and the work stays queued (contract WR-07).
                 Woken::Interrupted if until != Until::Answer => {
@@ -123,7 +106,7 @@ impl ActiveThread<'_> {
     }
 
     /// Waits without the lock until the condition may hold.
-    fn wait_unlocked(&mut self, until: Until, deadline: Option<Instant>) -> Woken {
+    fn wait_unlocked(&mut self, deadline: Option<Instant>) -> Woken {
         let slot = self.slot;
         let state = &mut *self.state;
         let spare_channels = &mut state.own[slot as usize].spare_channels;
@@ -135,9 +118,8 @@ impl ActiveThread<'_> {
         let nested = matches!(thread.stack.last(), Some(Frame::Calling(_)));
         let own = self.own();
         let mut waiter = own.waiter.take();
-        let watched = if until == (Until::Work { takes_any: true }) { own.watched.take() } else { None };
         let before = own.before;
-        let (who, mut is_quiet) = (self.who, self.is_quiet);
+        let who = self.who;
         let woken = self.unlocked(|process| {
             let waits = waiter.get_or_insert_with(|| Box::new(process.new_waiter()));
             if waits.ever_spins() {
@@ -150,33 +132,22 @@ impl ActiveThread<'_> {
             let kicked = &process.local(slot).kicked;
             let ready = || {
                 looks && awaited.as_ref().is_some_and(SlotTicket::has_outcome)
-                    || watched.as_ref().is_some_and(WatchedSlot::has_call)
                     || kicked.load(Ordering::Relaxed)
                     || process.inbox_has_records()
                     || process.bells.anything_ready() && (nested || process.bells.listener() == Some(slot))
             };
-            let tell = || {
-                if std::mem::take(&mut is_quiet) {
-                    awaited.as_ref().into_iter().for_each(announce_late);
-                }
-            };
-            let ahead =
-                || awaited.as_ref().map(SlotTicket::ahead).or(watched.as_ref().map(WatchedSlot::ahead));
+            let ahead = || awaited.as_ref().map(SlotTicket::ahead);
             let mut found = None;
             let meanwhile = || {
                 let ahead = found.get_or_insert_with(ahead).as_mut();
                 ahead.is_some_and(|(channel, ahead)| ahead.step(&channel.call_slots))
             };
-            waits.wait_or_tell(process.bell(slot), peer, deadline, ready, meanwhile, tell)
+            waits.wait_busily(process.bell(slot), peer, deadline, ready, meanwhile)
         });
-        self.is_quiet = is_quiet;
         let own = self.own();
         own.waiter = waiter;
         if let Some(ticket) = awaited {
             own.spare_channels.keep(ticket.channel);
-        }
-        if watched.is_some() {
-            own.watched = watched.filter(|watched| !watched.channel.is_closed());
         }
         woken
     }

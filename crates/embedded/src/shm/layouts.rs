@@ -35,7 +35,7 @@ impl Source for Packed {
 
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 16, "{CHANGED}");
+    assert_eq!(VERSION, 17, "{CHANGED}");
     assert_eq!((call_slot::SIZE, doorbell::SIZE, ring::RECORD), (8_413_184, 397_312, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(call_slot::SIZE);
@@ -55,7 +55,7 @@ fn the_layouts_are_those_of_this_version() {
     call_slots.publish(1, &header, &[30u8, 0, 0, 0][..]).expect("idle");
     let request = call_slots.take(1).expect("sane").expect("published");
     call_slots.note_server(request.taken(), 8);
-    let reply = ReplyHeader { code: 40, flags: 41, shape: header.shape, cpu: 42, watching: true };
+    let reply = ReplyHeader { code: 40, flags: 41, shape: header.shape, cpu: 42 };
     call_slots.reply(request.taken(), &reply, &[50u8, 0, 0, 0][..]).expect("fits");
     call_slots.publish(2, &RequestHeader { lineage: None, ..header }, &Packed).expect("idle");
     // A word before the first call slot with a call.
@@ -65,7 +65,7 @@ fn the_layouts_are_those_of_this_version() {
     let packed =
         [5, 1, 2, 3, 84 | 1 << 31, 5, 6, 7, 8 | 11 << 16, 9, 2 | 4 << 16, 12, 60, 0, 0, 0, 61, 0, 62];
     let request = [5, 1, 2, 3, 4, 5, 6, 7 | 1 << 24, 8 | 11 << 16, 9, 0, 12, 20, 21, 22, 0, 30];
-    let reply = [5, 40, 41, 4, 0, 42 | 1 << 31, 50];
+    let reply = [5, 40, 41, 4, 0, 42, 50];
     let at = |from, words: &[u32]| -> Vec<(usize, u32)> {
         words.iter().enumerate().map(|(index, word)| (from + 4 * index, *word)).collect()
     };

@@ -99,20 +99,18 @@ impl Waiter {
         deadline: Option<Instant>,
         ready: impl FnMut() -> bool,
     ) -> Woken {
-        self.wait_or_tell(bell, peer, deadline, ready, || false, || {})
+        self.wait_busily(bell, peer, deadline, ready, || false)
     }
 
-    /// Like [`wait`](Self::wait), but calls `tell` once if the wait exceeds a short spin or a hand-over: for
-    /// a caller that expects its callee to watch the call slot, and otherwise has to mark the call and wake a
-    /// thread. `meanwhile` does a little useful work between two checks of a spin; false if none is left.
-    pub fn wait_or_tell<M: Memory>(
+    /// Like [`wait`](Self::wait), but `meanwhile` does a little useful work between two checks of a spin; false
+    /// if none is left.
+    pub fn wait_busily<M: Memory>(
         &mut self,
         bell: Bell<'_, M>,
         peer: Option<u32>,
         deadline: Option<Instant>,
         mut ready: impl FnMut() -> bool,
         mut meanwhile: impl FnMut() -> bool,
-        tell: impl FnOnce(),
     ) -> Woken {
         self.waits += 1;
         if self.waits >= WAITS && self.must_check() {
@@ -122,7 +120,6 @@ impl Waiter {
         if spins && self.look(&mut ready, &mut meanwhile) {
             return Woken::Ready;
         }
-        tell();
         if spins && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
             return Woken::Ready;
         }
@@ -149,7 +146,7 @@ impl Waiter {
     /// Whether the next wait begins with a spin. Counts the waits that sleep at once because spins were in
     /// vain.
     fn begins_with_spin(&mut self, peer: Option<u32>) -> bool {
-        if !self.may_spin() || shares_cpu(peer) {
+        if !self.ever_spins() || self.realtime || self.cpus < 2 || shares_cpu(peer) {
             return false;
         }
         let spins = self.spinning.is_next();
@@ -157,17 +154,6 @@ impl Waiter {
             self.spinning.skipped();
         }
         spins
-    }
-
-    fn may_spin(&self) -> bool {
-        self.ever_spins() && !self.realtime && self.cpus >= 2
-    }
-
-    /// Whether the next wait will probably begin with a spin, and so find an event without being told. A hint
-    /// for the peer.
-    #[must_use]
-    pub fn will_look(&self) -> bool {
-        self.may_spin() && self.spinning.is_next()
     }
 
     /// Spins for a fixed number of checks, without a clock.

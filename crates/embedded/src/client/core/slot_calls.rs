@@ -115,17 +115,6 @@ impl Core {
         self.route_call(to, Todo::SlotCall(call));
     }
 
-    /// Accepts a call that a free thread took from its call slot; returns it if this thread may serve it at
-    /// once.
-    pub(crate) fn accept_own_slot_call(&mut self, call: BoxedCall) -> Option<BoxedCall> {
-        if call.request.header.lineage.is_some() {
-            // Another thread may wait further out in the call's chain.
-            self.accept_slot_call(call);
-            return None;
-        }
-        self.admit(call)
-    }
-
     /// Finds the node of a call and pins it. A call without a known node waits or fails.
     fn admit(&mut self, mut call: BoxedCall) -> Option<BoxedCall> {
         let binding = call.request.header.binding;

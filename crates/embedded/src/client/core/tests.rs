@@ -405,19 +405,6 @@ fn id_05_a_call_with_a_binding_that_nobody_was_given_fails() {
 }
 
 #[test]
-fn a_free_thread_serves_the_call_that_it_found_unless_another_waits_for_it() {
-    let (mut core, _) = core_with_channels();
-    core.offer(1);
-    let call = incoming(&core, 1, None);
-    assert!(core.accept_own_slot_call(call).is_some());
-    wait_for(&mut core, 1, 50);
-    let chain = Lineage::EMPTY.behind(Link { proc: ME, thread: key(1) });
-    let nested = incoming(&core, 1, Some(chain));
-    assert!(core.accept_own_slot_call(nested).is_none());
-    assert_eq!(read(&mut core, 1, false), ["slot call 0x10"]);
-}
-
-#[test]
 fn tx_10_a_peer_that_goes_ends_its_calls_and_what_waited_for_them() {
     let (mut core, channel) = core_with_channels();
     call(&mut core, &channel, 0);

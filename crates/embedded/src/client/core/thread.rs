@@ -289,14 +289,6 @@ impl Thread {
         }
     }
 
-    /// The innermost call in a call slot that is not over, even if the thread serves another meanwhile.
-    pub(crate) fn last_slot_call(&self) -> Option<&SlotTicket> {
-        self.stack.iter().rev().find_map(|frame| match frame {
-            Frame::Calling(Awaited::CallSlot(ticket)) => Some(ticket),
-            _ => None,
-        })
-    }
-
     /// Ends the awaited call in a call slot, if the thread may read that now.
     #[inline]
     pub(crate) fn take_awaited_slot(&mut self) -> Option<SlotTicket> {

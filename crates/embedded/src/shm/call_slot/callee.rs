@@ -107,8 +107,7 @@ impl<M: Memory> CallSlots<M> {
         request.header.decode_links(links, &more)
     }
 
-    /// Whether a call waits in this call slot, for a spinning thread that watches the call slot of its last
-    /// reply. [`take`](Self::take) takes it.
+    /// Whether a call waits in this call slot. [`take`](Self::take) takes it.
     #[inline]
     pub fn has_call(&self, call_slot: u32) -> bool {
         call_slot < CALL_SLOTS && self.waits(call_slot, self.request_word(call_slot).load(Ordering::Acquire))

@@ -15,20 +15,6 @@ use crate::rpc::protocol::Link;
 const ATTEMPTS: u32 = 100;
 
 impl<M: Memory> CallSlots<M> {
-    /// The gate's bits after [`publish`](Self::publish), for a caller that does not
-    /// [`post`](crate::shm::doorbell::Doorbells::post) because its callee watches the call slot.
-    pub fn gate_after_publishing(&self) -> u32 {
-        // Like the fence in `post`. Guarded by loom_the_gate_or_a_watched_caller.
-        full_fence();
-        self.gate()
-    }
-
-    /// Whether the callee has not taken the call yet. A caller that left it unmarked, expecting the callee to
-    /// watch the call slot, must mark it before it sleeps, preferably soon (`Waiter::wait_or_tell`).
-    pub fn is_waiting(&self, call: Call) -> bool {
-        self.is_unclaimed(call.call_slot, call.number)
-    }
-
     /// Publishes a call in an unused call slot, preferably the lowest. The caller must then
     /// [`post`](crate::shm::doorbell::Doorbells::post) at the callee, check the gate, wake a thread and, for
     /// [`CUT_FROM`](super::CUT_FROM) bytes or more, call [`copy_request_in_chunks`](Self::copy_request_in_chunks).

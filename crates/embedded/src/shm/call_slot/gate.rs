@@ -3,8 +3,8 @@
 //! Not here: the states of a call slot (`super`), when a channel is shut (`broker::core`).
 //!
 //! A gate alone freezes no callee. Its fence leaves two cases: the broker sees a call, or the call's caller
-//! sees the gate. But a spinning callee finds calls by itself, and could take a call of the second kind
-//! before its caller backs out. So the broker itself claims the next call in each idle call slot: either it
+//! sees the gate. But a callee that looks at a marked channel finds all of its calls, and could take a call of
+//! the second kind before its caller backs out. So the broker itself claims the next call in each idle call slot: either it
 //! claims first, and nobody takes that call, or the callee did, and the call slot is not idle. This costs
 //! neither caller nor callee anything per call. (A callee that checked the gate could not tell a call that
 //! the broker has seen, and waits for, from one that it has not seen.)
@@ -74,8 +74,7 @@ impl<M: Memory> CallSlots<M> {
         if bits & FROZEN != 0 {
             (0..CALL_SLOTS).for_each(|call_slot| self.let_go(call_slot));
         }
-        // Release: a caller that finds the gate open finds nothing held. Guarded by
-        // loom_a_thaw_loses_no_quiet_call.
+        // Release: a caller that finds the gate open finds nothing held.
         self.memory.word(GATE).fetch_and(!bits, Ordering::Release);
     }
 

@@ -141,20 +141,13 @@ pub struct ReplyHeader {
     pub shape: Shape,
     /// The replying thread's CPU. A hint.
     pub cpu: u32,
-    /// The replying thread is about to spin on this call slot ([`super::CallSlots::has_call`]): the caller's
-    /// next call need not be marked unless it is not taken soon. A hint.
-    pub watching: bool,
 }
-
-/// Flag in the reply's CPU word.
-const WATCHING: u32 = 1 << 31;
 
 impl ReplyHeader {
     /// Encodes the header after the call slot's word. Uses the argument `shape`, not the field.
     pub(super) fn encode(&self, shape: Shape) -> ReplyWords {
         let [data_size, rest] = shape.encode();
-        let watching = if self.watching { WATCHING } else { 0 };
-        [self.code, self.flags, data_size, rest, (self.cpu & !WATCHING) | watching]
+        [self.code, self.flags, data_size, rest, self.cpu]
     }
 
     pub(super) fn decode(words: &ReplyWords) -> Result<Self, Corrupt> {
@@ -164,7 +157,6 @@ impl ReplyHeader {
 
     /// Decodes the header of an answer without a payload.
     pub(super) fn decode_failure(&[code, flags, _, _, cpu]: &ReplyWords) -> Self {
-        let watching = cpu & WATCHING != 0;
-        Self { code, flags, shape: Shape::default(), cpu: cpu & !WATCHING, watching }
+        Self { code, flags, shape: Shape::default(), cpu }
     }
 }

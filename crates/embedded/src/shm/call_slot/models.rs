@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use sys::sync::full_fence;
+
 use super::chunked_copy::STEP;
 use super::payload_range::{AREA, REQUEST_WRITTEN, large};
 use super::*;
@@ -166,19 +168,6 @@ fn loom_a_call_that_was_backed_out_is_not_taken_later() {
 /// Guards the fences of `Doorbells::post` and `shut`.
 #[test]
 fn loom_the_gate_or_the_caller() {
-    gate_or_caller(|call_slots, bells| {
-        bells.post(0);
-        call_slots.gate()
-    });
-}
-
-/// Guards the fences of `gate_after_publishing` and `shut`.
-#[test]
-fn loom_the_gate_or_a_watched_caller() {
-    gate_or_caller(|call_slots, _| call_slots.gate_after_publishing());
-}
-
-fn gate_or_caller(gate: fn(&CallSlots<HeapMemory>, &Doorbells<HeapMemory>) -> u32) {
     loom::model(move || {
         let (call_slots, bells) = (call_slots_with(CALL_SLOTS), bells());
         let broker = Arc::clone(&call_slots);
@@ -187,7 +176,8 @@ fn gate_or_caller(gate: fn(&CallSlots<HeapMemory>, &Doorbells<HeapMemory>) -> u3
             broker.is_idle()
         });
         let call = call_slots.publish(0, &header(), b"").expect("idle");
-        let open = gate(&call_slots, &bells) == 0;
+        bells.post(0);
+        let open = call_slots.gate() == 0;
         if !open {
             assert!(call_slots.back_out(call));
         }
@@ -196,7 +186,7 @@ fn gate_or_caller(gate: fn(&CallSlots<HeapMemory>, &Doorbells<HeapMemory>) -> u3
     });
 }
 
-/// The callee finds the call by itself, as when it spins. Guards that the broker holds what it finds idle:
+/// The callee finds the call by itself, as when it looks for another call of the channel. Guards that the broker holds what it finds idle:
 /// either it sees a call, or nobody takes it.
 #[test]
 fn loom_a_call_is_held_or_seen() {
@@ -209,7 +199,8 @@ fn loom_a_call_is_held_or_seen() {
         });
         let serving = loom::thread::spawn(move || callee.take(0).expect("sane").is_some());
         let call = call_slots.publish(0, &header(), b"").expect("idle");
-        let open = call_slots.gate_after_publishing() == 0;
+        full_fence();
+        let open = call_slots.gate() == 0;
         let backed_out = !open && call_slots.back_out(call);
         let idle = freezing.join().expect("no panic");
         let taken = serving.join().expect("no panic");
@@ -223,21 +214,10 @@ fn loom_a_call_is_held_or_seen() {
     });
 }
 
-/// Guards the mark after a thaw: the caller's own mark may have been taken while the call slot was held.
+/// Guards the mark after a thaw: the caller's own mark may have been taken while the call slot was held. The
+/// call is published while its slot is held, and its caller checks the gate during the thaw.
 #[test]
 fn loom_a_thaw_loses_no_call() {
-    thaw(true);
-}
-
-/// Guards the order of stores in `open`: a caller that finds the gate open and announces its call only then
-/// does not need the broker's mark.
-#[test]
-fn loom_a_thaw_loses_no_quiet_call() {
-    thaw(false);
-}
-
-/// A call is published while its slot is held, and its caller checks the gate during the thaw.
-fn thaw(marked: bool) {
     fn pass(call_slots: &CallSlots<HeapMemory>, bells: &Doorbells<HeapMemory>) -> bool {
         bells.take_ready().any(|_| call_slots.take(0).expect("sane").is_some())
     }
@@ -246,23 +226,15 @@ fn thaw(marked: bool) {
         call_slots.shut(FROZEN);
         assert!(call_slots.hold());
         let call = call_slots.publish(0, &header(), b"").expect("idle");
-        if marked {
-            bells.post(0);
-        }
+        bells.post(0);
         let (broker, its_bells) = (Arc::clone(&call_slots), bells.clone());
         let thawing = loom::thread::spawn(move || {
             broker.open(FROZEN);
-            if marked {
-                its_bells.post(0);
-            }
+            its_bells.post(0);
         });
         let (callee, its_bells) = (Arc::clone(&call_slots), bells.clone());
         let serving = loom::thread::spawn(move || pass(&callee, &its_bells));
-        let backed_out = call_slots.gate_after_publishing() != 0 && call_slots.back_out(call);
-        // Like the caller's `tell`, after the callee has looked in vain.
-        if !marked && !backed_out && call_slots.is_waiting(call) {
-            bells.post(0);
-        }
+        let backed_out = call_slots.gate() != 0 && call_slots.back_out(call);
         thawing.join().expect("no panic");
         let taken = serving.join().expect("no panic") || pass(&call_slots, &bells);
         assert_eq!(u32::from(taken) + u32::from(backed_out), 1, "taken: {taken}, backed out: {backed_out}");
