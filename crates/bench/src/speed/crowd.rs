@@ -15,7 +15,7 @@ use crate::servers::OwnManager;
 use crate::spread::Spread;
 
 /// Minimum share of the floor's throughput.
-const LEAST: f64 = 0.65;
+const LEAST: f64 = 0.55;
 /// Number of time slices in a round.
 const SLICES: usize = 20;
 

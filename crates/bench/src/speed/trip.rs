@@ -53,7 +53,7 @@ pub(super) const TRIPS: [Trip; 4] = [
         payload: 4,
         floors: &ASLEEP,
         or_asleep: false,
-        limit: 1.35,
+        limit: 1.5,
     },
     Trip {
         title: "sleeping, default placement, 4 B",
@@ -62,7 +62,7 @@ pub(super) const TRIPS: [Trip; 4] = [
         payload: 4,
         floors: &ASLEEP,
         or_asleep: false,
-        limit: 1.15,
+        limit: 1.25,
     },
     Trip {
         title: "spinning, two CPUs, 4 B",
@@ -71,7 +71,7 @@ pub(super) const TRIPS: [Trip; 4] = [
         payload: 4,
         floors: &[Family::Spin],
         or_asleep: false,
-        limit: 3.0,
+        limit: 4.0,
     },
     Trip {
         title: "spinning, two CPUs, 64 KiB",
@@ -80,7 +80,7 @@ pub(super) const TRIPS: [Trip; 4] = [
         payload: 65536,
         floors: &[Family::Spin],
         or_asleep: true,
-        limit: 1.4,
+        limit: 1.5,
     },
 ];
 
