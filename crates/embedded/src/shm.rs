@@ -64,11 +64,6 @@ pub trait Memory {
     /// # Panics
     /// If the range is not inside.
     fn copy_out(&self, offset: usize, bytes: &mut [u8]);
-    /// Prefetches `len` bytes from `offset` for writing. A hint.
-    ///
-    /// # Panics
-    /// If the range is not inside.
-    fn expect_writes(&self, offset: usize, len: usize);
     /// [`copy_in`](Self::copy_in) of words at a multiple of 4.
     fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
         self.copy_in(offset, words.as_bytes());
@@ -114,10 +109,6 @@ macro_rules! forwarded {
                 <$to>::copy_out(self, offset, bytes);
             }
             #[inline]
-            fn expect_writes(&self, offset: usize, len: usize) {
-                <$to>::expect_writes(self, offset, len);
-            }
-            #[inline]
             fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
                 <$to>::put_words(self, offset, words);
             }
@@ -149,10 +140,6 @@ pub enum Corrupt {
     SlotSize,
     /// More waiting threads than a call carries.
     Lineage,
-    /// More or fewer bytes were copied than announced.
-    Written,
-    /// The sender stopped during its copy, or is gone.
-    Stalled,
     /// Objects that no call slot carries, or scattered buffers that break a rule.
     Objects,
 }
@@ -183,8 +170,6 @@ impl fmt::Display for Corrupt {
             Self::SlotState => "an unknown state of a call slot",
             Self::SlotSize => "a payload larger than a call slot holds",
             Self::Lineage => "more waiting threads than a call carries",
-            Self::Written => "more payload than announced",
-            Self::Stalled => "a sender that stopped in the middle of a payload",
             Self::Objects => "objects that its sender should have refused",
         };
         write!(f, "memory shared with another process makes no sense ({what}); that channel is closed")

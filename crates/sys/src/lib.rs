@@ -4,7 +4,6 @@
 pub mod binder_fd;
 pub mod binderfs;
 pub mod bpf;
-mod cache;
 pub mod call;
 pub mod capability;
 pub mod child;

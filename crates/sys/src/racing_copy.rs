@@ -9,8 +9,6 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::cache::LINE;
-
 /// Smallest size in bytes at which the CPU's copy instruction beats a loop of words.
 #[cfg(target_arch = "x86_64")]
 const BLOCK: usize = 256;
@@ -123,19 +121,6 @@ pub(crate) unsafe fn words<const N: usize>(from: NonNull<u8>) -> [u32; N] {
         // SAFETY: the word is one of the caller's `N`, aligned as `from` is.
         unsafe { atomic::<AtomicU32>(from, 4 * index) }.load(Ordering::Relaxed)
     })
-}
-
-/// Stores one byte of every [`LINE`] again, unchanged. A concurrent store to such a byte may be lost.
-///
-/// # Safety
-/// See [`copy_in`], for `len` bytes from `at`.
-#[inline]
-pub(crate) unsafe fn store_again(at: NonNull<u8>, len: usize) {
-    for line in (0..len).step_by(LINE) {
-        // SAFETY: `line < len`, so inside the caller's range.
-        let byte = unsafe { atomic::<AtomicU8>(at, line) };
-        byte.store(byte.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
 }
 
 /// Copies from one shared memory to another.

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 
 use crate::errno::check;
 use crate::mapping::{Mapping, memory_file};
-use crate::{cache, racing_copy};
+use crate::racing_copy;
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
@@ -168,33 +168,6 @@ impl SealedMemory {
         }
     }
 
-    /// Prefetches `len` bytes at `offset` for writing, from other CPUs' caches. Changes no byte.
-    ///
-    /// # Panics
-    /// If the range is not inside the memory.
-    #[inline]
-    pub fn expect_writes(&self, offset: usize, len: usize) {
-        let start = self.range(offset, len);
-        for at in (0..len).step_by(cache::LINE) {
-            cache::for_writing(start.map_addr(|start| start.saturating_add(at)));
-        }
-    }
-
-    /// Takes the cache lines of `len` bytes at `offset` into this CPU's exclusive ownership, where that makes
-    /// the next writes faster ([`cache`]), by storing bytes unchanged. Only for bytes that another CPU wrote
-    /// and this one has read, while the writer waits for this CPU before it writes there again.
-    ///
-    /// # Panics
-    /// If the range is not inside the memory.
-    #[inline]
-    pub fn take_over(&self, offset: usize, len: usize) {
-        let start = self.range(offset, len);
-        if cache::had_better_be_owned() {
-            // SAFETY: as in `put_words`.
-            unsafe { racing_copy::store_again(start, len) };
-        }
-    }
-
     #[inline]
     fn range(&self, offset: usize, len: usize) -> NonNull<u8> {
         self.mapping.place(offset, len)
@@ -284,21 +257,6 @@ mod tests {
         let fd = here.descriptor().try_clone_to_owned().expect("dup");
         let there = SealedMemory::map(fd, len).expect("the same memory");
         (here, there)
-    }
-
-    #[test]
-    fn memory_that_is_taken_over_stays_as_it_is() {
-        let (here, there) = twice(4096);
-        let bytes: Vec<u8> = (0..4096u32).map(|n| (n * 7) as u8).collect();
-        here.copy_in(0, &bytes);
-        for (offset, len) in [(0, 4096), (1, 0), (63, 2), (4095, 1), (4096, 0)] {
-            there.take_over(offset, len);
-        }
-        let mut got = vec![0; 4096];
-        here.copy_out(0, &mut got);
-        assert_eq!(got, bytes);
-        let beyond = std::panic::AssertUnwindSafe(|| there.take_over(4095, 2));
-        std::panic::catch_unwind(beyond).expect_err("none of its bytes");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::payload::packed::Vector;
 use crate::payload::scatter::{Layout, View, Walk};
 use crate::payload::shape::behind_head;
 use crate::shm::Corrupt;
-use crate::shm::call_slot::{self, Shape};
+use crate::shm::call_slot::{PayloadRange, Shape};
 use crate::shm::lease::{self, Lease};
 
 /// A payload on its way from a call slot into the area.
@@ -105,23 +105,21 @@ impl Arena {
         Lease::at(&self.memory, self.lease_at)
     }
 
-    /// Copies one piece of a payload from a channel's memory into its buffer. A packed payload is a single
-    /// piece and is unpacked.
+    /// Copies a payload from a channel's memory into its buffer. A packed payload is unpacked.
     #[inline(always)]
     pub(super) fn take_in(
         &self,
         channel: &SealedMemory,
-        piece: call_slot::Piece,
+        from: PayloadRange,
         offset: u64,
         arriving: &Arriving,
     ) {
         match arriving.shape.vector() {
             Some(vector) => {
-                unpack((&self.memory, self.base), (channel, piece.from), offset, arriving.layout, vector);
+                unpack((&self.memory, self.base), (channel, from.at), offset, arriving.layout, vector);
             }
-            _ => self.memory.copy_from(offset as usize + piece.at, channel, piece.from, piece.len),
+            _ => self.memory.copy_from(offset as usize, channel, from.at, from.len),
         }
-        take_over(channel, piece);
     }
 
     /// Writes the addresses of a copied payload's scattered buffers into its objects.
@@ -178,18 +176,6 @@ impl Arena {
     fn inside(&self, at: u64, len: usize) -> Option<usize> {
         let end = at.checked_add(len as u64)?;
         (end <= self.lent.len() as u64).then_some(at as usize)
-    }
-}
-
-/// Smallest piece, in bytes, for which taking over its cache lines saves the sender more than it costs.
-const TAKEN_OVER: usize = 1024;
-
-/// Takes over the cache lines of a piece that was read, so that its sender writes there faster. The sender
-/// does so in its next call but one at the earliest, and not before this call is over.
-#[inline]
-fn take_over(channel: &SealedMemory, piece: call_slot::Piece) {
-    if piece.len >= TAKEN_OVER {
-        channel.take_over(piece.from, piece.len);
     }
 }
 

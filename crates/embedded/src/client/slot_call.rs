@@ -11,18 +11,13 @@ use super::inherit;
 use super::wake::Wake;
 use crate::priority::is_realtime;
 use crate::rpc::protocol::{Sched, ThreadKey};
-use crate::shm::call_slot::{CLOSED, CUT_FROM, Call, RequestHeader, Shape, Source};
+use crate::shm::call_slot::{CLOSED, Call, RequestHeader, Shape, Source};
 use crate::trace_events::CodeAndFlags;
 
-/// Announces a published call to the callee and copies a large payload. Returns true if the call was taken
-/// back because the gate was shut.
-fn announce(channel: &Channel, call: Call, payload: &(impl Source + ?Sized)) -> bool {
-    let call_slots = &channel.call_slots;
-    // A sleeping callee is woken after the copy: on this CPU it could only wait for it. A spinning
-    // callee copies at the same time.
-    call_slots.copy_request_in_chunks(call, payload);
+/// Announces a published call to the callee. Returns true if the call was taken back because the gate was shut.
+fn announce(channel: &Channel, call: Call) -> bool {
     channel.post();
-    call_slots.gate() != 0 && call_slots.back_out(call)
+    channel.call_slots.gate() != 0 && channel.call_slots.back_out(call)
 }
 
 /// Slot of the peer's thread to wake: thread `to`, or any one. `caller`: the caller's scheduling.
@@ -83,27 +78,12 @@ impl ActiveThread<'_> {
         let node_flags = bound.flags;
         let channel = state.own[slot as usize].spare_channels.get(channel);
         let ticket = SlotTicket { channel, call, handle, flags: data.flags, by_broker: false, trace_number };
-        let answers = ticket.answers();
         let acknowledgement = self.state.core.begin_slot_call(slot, ticket);
         self.show_depth();
-        let taken_back = match shape.len() >= CUT_FROM {
-            // Only for a large payload: releasing the lock costs more than a small copy.
-            true => {
-                let channel = self.thread().awaited_slot().map(|ticket| ticket.channel.clone());
-                self.unlocked(|_| channel.is_some_and(|channel| announce(&channel, call, payload)))
-            }
-            false => {
-                let ticket = self.thread().awaited_slot();
-                ticket.is_some_and(|ticket| announce(&ticket.channel, call, payload))
-            }
-        };
-        if taken_back {
-            // If the peer died meanwhile, the call has already ended.
-            let undone = self.state.core.undo_slot_call(slot, answers, acknowledgement);
-            if undone {
-                process.trace_undone(trace_number, shape);
-            }
-            return !undone;
+        if self.thread().awaited_slot().is_some_and(|ticket| announce(&ticket.channel, call)) {
+            self.state.core.undo_slot_call(slot, acknowledgement);
+            process.trace_undone(trace_number, shape);
+            return false;
         }
         if let Some(ticket) = self.state.core.thread(slot).awaited_slot()
             && let Some(bell) = thread_to_wake(&ticket.channel, to, mine)

@@ -1,15 +1,8 @@
 //! Looks at call slots without taking anything: for the outcome of a call.
 
-use super::channel::Channel;
 use super::core::slot_call::SlotTicket;
-use crate::shm::call_slot::Ahead;
 
 impl SlotTicket {
-    /// Expected payload range of the next call.
-    pub(super) fn ahead(&self) -> (&Channel, Ahead) {
-        (&self.channel, self.channel.call_slots.next_request(self.call))
-    }
-
     /// Whether the awaited call has an outcome.
     pub(super) fn has_outcome(&self) -> bool {
         !self.by_broker && self.channel.call_slots.is_answered(self.call)
@@ -20,8 +13,8 @@ impl SlotTicket {
         !self.by_broker && self.channel.call_slots.has_reply(self.call)
     }
 
-    /// Whether the call has ended and no copy of its reply is under way.
+    /// Whether the call has ended.
     pub(super) fn is_over(&self) -> bool {
-        self.channel.is_closed() || self.channel.call_slots.is_answered_whole(self.call)
+        self.channel.is_closed() || self.channel.call_slots.is_answered(self.call)
     }
 }

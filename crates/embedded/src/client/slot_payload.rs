@@ -8,7 +8,10 @@ use super::arena::{Arena, Arriving};
 use super::channel::Channel;
 use super::placements::Lent;
 use crate::shm::Corrupt;
-use crate::shm::call_slot::{Call, LARGEST, Piece, Request, Shape};
+use crate::shm::call_slot::{Call, LARGEST, PayloadRange, Request, Shape};
+
+/// Smallest payload, in bytes, that is copied without the lock: releasing it costs more than a smaller copy.
+const LARGE: usize = 16 << 10;
 
 /// The message that a payload belongs to.
 #[derive(Clone, Copy)]
@@ -25,19 +28,10 @@ impl SlotPayload<'_> {
         }
     }
 
-    /// The whole payload, if it is complete; `None` for a large one, which arrives in chunks.
-    fn whole(self, channel: &Channel) -> Option<Piece> {
+    fn range(self) -> PayloadRange {
         match self {
-            Self::Request(request) => channel.call_slots.whole_request(request),
-            Self::Reply(call, shape) => channel.call_slots.whole_reply(call, shape.sent()),
-        }
-    }
-
-    fn chunks(self, channel: &Channel, copy: impl FnMut(Piece)) -> Result<(), Corrupt> {
-        let gone = || channel.is_closed();
-        match self {
-            Self::Request(request) => channel.call_slots.pieces_of_request(request, gone, copy),
-            Self::Reply(call, shape) => channel.call_slots.pieces_of_reply(call, shape.sent(), gone, copy),
+            Self::Request(request) => request.payload_range(),
+            Self::Reply(call, shape) => call.reply_range(shape.sent()),
         }
     }
 }
@@ -49,7 +43,7 @@ pub(super) enum ReceiveError {
     NoArea,
     /// The receiving area is full.
     NoRoom,
-    /// The payload is invalid, or its sender stopped.
+    /// The payload is invalid.
     Corrupt(Corrupt),
 }
 
@@ -73,16 +67,12 @@ impl ActiveThread<'_> {
             self.show_room(arena);
         }
         let memory = channel.call_slots.memory();
-        let copied = match payload.whole(channel) {
-            Some(piece) => {
-                arena.take_in(memory, piece, offset, &arriving);
-                arena.settle(offset, &arriving)
-            }
-            None => self.unlocked(|_| {
-                payload.chunks(channel, |piece| arena.take_in(memory, piece, offset, &arriving))?;
-                arena.settle(offset, &arriving)
-            }),
+        let range = payload.range();
+        let copy = || {
+            arena.take_in(memory, range, offset, &arriving);
+            arena.settle(offset, &arriving)
         };
+        let copied = if range.len >= LARGE { self.unlocked(|_| copy()) } else { copy() };
         if let Err(corrupt) = copied {
             self.free_placed(arena, offset);
             return Err(ReceiveError::Corrupt(corrupt));

@@ -23,7 +23,7 @@ use crate::priority::is_realtime;
 use crate::rpc::protocol::{ProcId, ThreadKey};
 use crate::settings::Inherit;
 use crate::shm::Corrupt;
-use crate::shm::call_slot::{CUT_FROM, ReplyHeader, Shape, Source};
+use crate::shm::call_slot::{ReplyHeader, Shape, Source};
 use crate::trace_events::CodeAndFlags;
 
 impl Process {
@@ -181,12 +181,7 @@ impl ActiveThread<'_> {
         if !sent {
             channel.call_slots.fail(taken, EFAULT);
         }
-        let mut wakes = false;
-        if sent && shape.len() >= CUT_FROM {
-            self.unlocked(|_| copy_reply_in_chunks(&call, payload));
-        } else {
-            wakes = bell.is_some_and(|bell| bell.ring());
-        }
+        let wakes = bell.is_some_and(|bell| bell.ring());
         if !sent || channel.is_closed() {
             self.state.core.refuse_slot_reply(slot, acknowledgement);
         }
@@ -194,19 +189,5 @@ impl ActiveThread<'_> {
             self.wake_later(Wake { channel: channel.clone(), slot: caller, call: None });
         }
         self.state.core.channels.keep_call(call);
-    }
-}
-
-/// Copies a large reply and wakes the caller: a sleeping caller after the copy; a spinning one copies at the
-/// same time.
-fn copy_reply_in_chunks(call: &BoxedCall, payload: &(impl Source + ?Sized)) {
-    let (channel, caller, taken) = (&call.channel, call.request.header.thread, call.request.taken());
-    let asleep = channel.bells.slot(caller.slot).is_some_and(|bell| bell.is_sleeping());
-    if asleep {
-        channel.call_slots.copy_reply_in_chunks(taken, payload);
-    }
-    channel.ring(caller);
-    if !asleep {
-        channel.call_slots.copy_reply_in_chunks(taken, payload);
     }
 }

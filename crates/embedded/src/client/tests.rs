@@ -20,7 +20,7 @@ use super::identity::Identity;
 use crate::EmbeddedConnection;
 use crate::fuzz::stage::{PATIENCE, Pair, Stage, read, wait_for, write};
 use crate::rpc::protocol::{Sched, StateFile, ThreadKey};
-use crate::shm::call_slot::{self, CALL_SLOTS, CLOSED, CallSlots, ReplyHeader, RequestHeader, Shape};
+use crate::shm::call_slot::{self, CALL_SLOTS, CLOSED, CallSlots, RequestHeader, Shape};
 use crate::shm::doorbell::Doorbells;
 use crate::shm::wait::LOOK_AGAIN;
 use driver::connection::{Connection, Exchange};
@@ -117,43 +117,6 @@ fn a_reply_counts_although_its_server_is_gone() {
         thread::yield_now();
     }
     reply_of(&victim);
-}
-
-#[test]
-fn a_call_slot_is_left_once_its_reply_is_whole_though_nobody_reads_it() {
-    let stage = Stage::new();
-    let pair = stage.pair(1);
-    there_and_back(&pair);
-    let Pair { victim, to_other, .. } = &pair;
-    let [call_slots, _] = victim.take_channels().swap_remove(0);
-    let call_slots = CallSlots::new(call_slots).expect("room");
-    let called = || {
-        write(victim, |c| c.transaction(*to_other, 1, TransactionFlags::CALL, Payload::default()));
-        call_slots.take_next().expect("sane").expect("called").taken()
-    };
-    let large = [7; 100 << 10].as_slice();
-    let answer = |taken, bytes: &[u8]| call_slots.reply(taken, &ReplyHeader::default(), bytes).expect("fits");
-    for _ in 0..2 {
-        let taken = called();
-        answer(taken, large);
-        call_slots.copy_reply_in_chunks(taken, large);
-        reply_of(victim);
-    }
-    let unread = called();
-    answer(unread, large);
-    wait_for(victim, |item| (item == Return::FailedReply).then_some(()));
-    for is_whole in [false, true] {
-        let taken = called();
-        assert_eq!(
-            taken.call_slot == unread.call_slot,
-            is_whole,
-            "its reply is still copied until it is whole"
-        );
-        answer(taken, b"");
-        reply_of(victim);
-        call_slots.copy_reply_in_chunks(unread, large);
-        assert!(read(victim).is_empty(), "it only looks");
-    }
 }
 
 /// Header of a call to the first node that the peer may call.

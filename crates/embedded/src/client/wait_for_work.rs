@@ -136,13 +136,7 @@ impl ActiveThread<'_> {
                     || process.inbox_has_records()
                     || process.bells.anything_ready() && (nested || process.bells.listener() == Some(slot))
             };
-            let ahead = || awaited.as_ref().map(SlotTicket::ahead);
-            let mut found = None;
-            let meanwhile = || {
-                let ahead = found.get_or_insert_with(ahead).as_mut();
-                ahead.is_some_and(|(channel, ahead)| ahead.step(&channel.call_slots))
-            };
-            waits.wait_busily(process.bell(slot), peer, deadline, ready, meanwhile)
+            waits.wait(process.bell(slot), peer, deadline, ready)
         });
         let own = self.own();
         own.waiter = waiter;

@@ -19,7 +19,7 @@ pub use super::objects::{Lineage, Link, ProcId, Returns, Sched, ThreadKey};
 
 /// Version of this module and of the shared layouts; both sides must agree. Each change of either needs the next
 /// number: the test `the_layouts_are_those_of_this_version` fails otherwise.
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 
 /// The lowest number of a direct call in a state file; other calls have lower ones.
 pub const DIRECT_CALLS: u32 = 1 << 30;

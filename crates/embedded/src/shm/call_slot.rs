@@ -5,18 +5,16 @@
 //! - [`header`]: what a call and a reply carry besides their payload.
 //! - [`look`]: the calls under way, for the state files.
 //! - `payload_range`: where a payload lies.
-//! - [`chunked_copy`]: large payloads, copied by both sides at the same time.
 //!
 //! Not here: waking (`doorbell`), the handles that lead to a channel (`client::core`).
 //!
 //! Layout: a line with the gate (u32), the reason for which a side closed the channel (u32) and the number of
-//! call slots that the caller has used (u32); from 128, 16 call slots of 10 x 128 bytes; from 24 KiB, 64
+//! call slots that the caller has used (u32); from 128, 16 call slots of 10 x 128 bytes; from 24 KiB, 32
 //! ranges of 128 KiB for large payloads, which cost memory only where touched. A call slot is
 //! - 512 bytes of request, first the request's word;
 //! - 512 bytes of reply, first the reply's word;
-//! - the caller's own 128 bytes: the `written` counts of large requests, then the word `over`;
-//! - the callee's own 128 bytes: the `written` counts of large replies, then the words `claim` and `server`, the thread that has
-//!   the call.
+//! - the caller's own 128 bytes, with the word `over`;
+//! - the callee's own 128 bytes, with the words `claim` and `server`, the thread that has the call.
 //!
 //! A word holds a state in its low two bits and the call's number above them, so that an old call cannot be
 //! taken for a new one. A call begins with the request's word (CALLED), which only the caller writes. The
@@ -34,7 +32,6 @@
 
 mod callee;
 mod caller;
-pub mod chunked_copy;
 mod gate;
 pub mod header;
 pub mod look;
@@ -46,10 +43,8 @@ use sys::sync::{AtomicU32, Ordering};
 use super::{Corrupt, Memory, holds};
 pub use crate::payload::shape::{LARGEST, Shape, Source};
 pub use callee::Called;
-pub use chunked_copy::Ahead;
 pub use header::{ReplyHeader, RequestHeader};
-use payload_range::PayloadRange;
-pub use payload_range::{CUT_FROM, Piece, SIZE};
+pub use payload_range::{PayloadRange, SIZE};
 
 /// Most calls under way in a channel.
 pub const CALL_SLOTS: u32 = 16;
@@ -65,8 +60,8 @@ const USED: usize = 8;
 const FIRST: usize = 128;
 const REPLY: usize = 512;
 /// Offset of the number of the last call that is over.
-const OVER: usize = 1024 + 8;
-const CLAIM: usize = 1152 + 8;
+const OVER: usize = 1024;
+const CLAIM: usize = 1152;
 /// Offset of the word about the thread that serves the call.
 const SERVER: usize = CLAIM + 4;
 const STRIDE: usize = 1280;
@@ -95,6 +90,15 @@ pub struct Call {
     number: u32,
 }
 
+impl Call {
+    /// Where the payload of its reply is, which has `len` bytes.
+    #[must_use]
+    #[inline]
+    pub fn reply_range(&self, len: usize) -> PayloadRange {
+        PayloadRange::reply(self.call_slot, len)
+    }
+}
+
 /// A call that the callee has taken.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
@@ -113,9 +117,11 @@ impl Request {
         Taken { call_slot: self.call_slot, number: self.number }
     }
 
+    /// Where its payload is.
+    #[must_use]
     #[inline]
-    fn payload_range(&self) -> PayloadRange {
-        PayloadRange::request(self.call_slot, self.number, self.header.len(), self.header.shape.sent())
+    pub fn payload_range(&self) -> PayloadRange {
+        PayloadRange::request(self.call_slot, self.header.len(), self.header.shape.sent())
     }
 }
 
@@ -130,7 +136,7 @@ pub struct Taken {
 /// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A reply; [`CallSlots::copy_reply`] fetches its bytes.
+    /// A reply, with its payload in [`Call::reply_range`].
     Replied(ReplyHeader),
     /// The callee sent its reply through the broker, which delivers it or has done so.
     RepliedByBroker,
@@ -144,9 +150,6 @@ pub struct CallSlots<M> {
     memory: M,
     /// The call slot to check first for calls, so that no caller starves. Private.
     next: AtomicU32,
-    /// Bytes of the last large payload that this side sent, the expected size of the next one. Private, and
-    /// only a hint, so it is no loom atomic: loom need not try every order of it.
-    last_large: std::sync::atomic::AtomicU32,
 }
 
 /// Operations of every side.
@@ -157,7 +160,7 @@ impl<M: Memory> CallSlots<M> {
     /// [`Corrupt::TooSmall`].
     pub fn new(memory: M) -> Result<Self, Corrupt> {
         holds(&memory, SIZE)?;
-        Ok(Self { memory, next: AtomicU32::new(0), last_large: 0.into() })
+        Ok(Self { memory, next: AtomicU32::new(0) })
     }
 
     /// The underlying memory.
@@ -202,6 +205,22 @@ impl<M: Memory> CallSlots<M> {
     #[inline]
     fn claim(&self, call_slot: u32) -> &AtomicU32 {
         self.memory.word(base(call_slot) + CLAIM)
+    }
+
+    /// Copies a payload into its range, before it is published.
+    #[inline]
+    fn put(&self, range: PayloadRange, data: &(impl Source + ?Sized)) {
+        data.parts(|at, bytes| {
+            debug_assert!(at + bytes.len() <= range.len, "a part that its shape lacks");
+            self.memory.copy_in(range.at + at, bytes);
+        });
+    }
+
+    /// Copies a payload out of its range, to `into`, which is as long.
+    #[cfg(test)]
+    fn copy_out(&self, range: PayloadRange, into: &mut [u8]) {
+        assert_eq!(range.len, into.len());
+        self.memory.copy_out(range.at, into);
     }
 
     /// Changes a claim if it still has the value `before`; otherwise returns its value as the error.

@@ -48,10 +48,6 @@ mod plain {
             }
         }
 
-        fn expect_writes(&self, offset: usize, len: usize) {
-            assert!(offset + len <= self.len(), "outside");
-        }
-
         fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
             for (at, byte) in (offset..).zip(bytes) {
                 let (word, index) = self.byte(at);
@@ -133,10 +129,6 @@ mod watched {
                 let to = part.start - area.range.start..part.end - area.range.start;
                 area.watch.write(|| area.bytes.lock().expect("no panic inside")[to].copy_from_slice(from));
             }
-        }
-
-        fn expect_writes(&self, offset: usize, len: usize) {
-            assert!(offset + len <= self.len, "outside");
         }
 
         fn copy_out(&self, offset: usize, bytes: &mut [u8]) {

@@ -97,30 +97,17 @@ impl Waiter {
         bell: Bell<'_, M>,
         peer: Option<u32>,
         deadline: Option<Instant>,
-        ready: impl FnMut() -> bool,
-    ) -> Woken {
-        self.wait_busily(bell, peer, deadline, ready, || false)
-    }
-
-    /// Like [`wait`](Self::wait), but `meanwhile` does a little useful work between two checks of a spin; false
-    /// if none is left.
-    pub fn wait_busily<M: Memory>(
-        &mut self,
-        bell: Bell<'_, M>,
-        peer: Option<u32>,
-        deadline: Option<Instant>,
         mut ready: impl FnMut() -> bool,
-        mut meanwhile: impl FnMut() -> bool,
     ) -> Woken {
         self.waits += 1;
         if self.waits >= WAITS && self.must_check() {
             return Woken::TimedOut;
         }
         let spins = self.begins_with_spin(peer);
-        if spins && self.look(&mut ready, &mut meanwhile) {
+        if spins && self.look(&mut ready) {
             return Woken::Ready;
         }
-        if spins && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
+        if spins && self.spin(peer, deadline, &mut ready) {
             return Woken::Ready;
         }
         bell.announce_sleep();
@@ -157,11 +144,9 @@ impl Waiter {
     }
 
     /// Spins for a fixed number of checks, without a clock.
-    fn look(&mut self, ready: &mut impl FnMut() -> bool, meanwhile: &mut impl FnMut() -> bool) -> bool {
+    fn look(&mut self, ready: &mut impl FnMut() -> bool) -> bool {
         for _ in 0..FIRST_LOOKS {
-            if !meanwhile() {
-                spin_loop();
-            }
+            spin_loop();
             if ready() {
                 self.spinning.succeeded_at_once();
                 return true;
@@ -175,15 +160,12 @@ impl Waiter {
         peer: Option<u32>,
         deadline: Option<Instant>,
         ready: &mut impl FnMut() -> bool,
-        meanwhile: &mut impl FnMut() -> bool,
     ) -> bool {
         let begun = Instant::now();
         let longest = self.spinning.longest();
         loop {
             for _ in 0..LOOKS {
-                if !meanwhile() {
-                    spin_loop();
-                }
+                spin_loop();
                 if ready() {
                     self.spinning.succeeded(begun.elapsed());
                     return true;

@@ -12,7 +12,7 @@ use sys::errno::{EINVAL, EIO};
 use super::slot_call::{BoxedCall, SlotEnd, SlotReply, SlotTicket};
 use super::thread::{Awaited, Frame, NO_ERROR, failed};
 use super::{Core, Effect, Todo};
-use crate::rpc::protocol::{Answers, Request};
+use crate::rpc::protocol::Request;
 
 /// Calls made by this process.
 impl Core {
@@ -28,17 +28,13 @@ impl Core {
         thread.acknowledge()
     }
 
-    /// Takes back a call that the callee did not take; false if the call is over because the peer died
-    /// meanwhile. `acknowledgement`: see [`begin_slot_call`](Self::begin_slot_call).
-    pub(crate) fn undo_slot_call(&mut self, slot: u32, answers: Answers, acknowledgement: usize) -> bool {
+    /// Takes back a call that the callee did not take. `acknowledgement`: see
+    /// [`begin_slot_call`](Self::begin_slot_call).
+    pub(crate) fn undo_slot_call(&mut self, slot: u32, acknowledgement: usize) {
         let thread = self.thread(slot);
-        if thread.awaited_slot().is_none_or(|ticket| ticket.answers() != answers) {
-            return false;
-        }
-        let Some(Frame::Calling(Awaited::CallSlot(ticket))) = thread.stack.pop() else { return false };
+        let Some(Frame::Calling(Awaited::CallSlot(ticket))) = thread.stack.pop() else { return };
         thread.todo.remove_acknowledgement(acknowledgement);
         self.free_call_slot(ticket);
-        true
     }
 
     /// Ends the awaited call of a thread that nobody will take, because its channel was closed.

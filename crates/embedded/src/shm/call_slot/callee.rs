@@ -5,8 +5,8 @@ use sys::sync::Ordering;
 
 use super::header::{self, REQUEST_FIXED, REQUEST_MORE};
 use super::{
-    Ahead, BY_BROKER, CALL_SLOTS, CALLED, CallSlots, Corrupt, FAILED, Memory, PayloadRange, Piece, REPLIED,
-    REPLY, ReplyHeader, Request, STATE, Shape, Source, TAKEN, Taken, USED, base, is_later, next,
+    BY_BROKER, CALL_SLOTS, CALLED, CallSlots, Corrupt, FAILED, Memory, PayloadRange, REPLIED, REPLY,
+    ReplyHeader, Request, STATE, Shape, Source, TAKEN, Taken, USED, base, is_later,
 };
 
 /// Iterator over the call slots that have a call: [`CallSlots::called`].
@@ -107,12 +107,6 @@ impl<M: Memory> CallSlots<M> {
         request.header.decode_links(links, &more)
     }
 
-    /// Whether a call waits in this call slot. [`take`](Self::take) takes it.
-    #[inline]
-    pub fn has_call(&self, call_slot: u32) -> bool {
-        call_slot < CALL_SLOTS && self.waits(call_slot, self.request_word(call_slot).load(Ordering::Acquire))
-    }
-
     /// Whether this value of a request's word is a call that nobody has taken. Also true for an invalid
     /// state, which is reported when the call is taken.
     #[inline]
@@ -120,65 +114,7 @@ impl<M: Memory> CallSlots<M> {
         word != 0 && self.is_unclaimed(call_slot, word & !STATE)
     }
 
-    /// Expected payload range of the reply to the next call in that call slot.
-    pub fn next_reply(&self, call_slot: u32) -> Ahead {
-        let last = self.request_word(call_slot.min(CALL_SLOTS - 1)).load(Ordering::Relaxed);
-        Ahead::of(self, |len| PayloadRange::reply(call_slot.min(CALL_SLOTS - 1), next(last), len))
-    }
-
-    /// Whether a call waits in any call slot.
-    pub fn any_called(&self) -> bool {
-        let used = self.memory.word(USED).load(Ordering::Acquire).min(CALL_SLOTS);
-        (0..used).any(|call_slot| self.has_call(call_slot))
-    }
-
-    /// Copies a request's payload to `into`, which is as long as the header says. A large payload is copied
-    /// while the caller writes it, and waited for. `gone` tells whether to give up; it is called only when
-    /// the caller is slow.
-    ///
-    /// # Errors
-    /// [`Corrupt::Stalled`]: `gone`, the channel was closed, or the caller has stopped for long.
-    /// [`Corrupt::Written`]: the caller claims to have copied more than it announced.
-    pub fn copy_request(
-        &self,
-        request: &Request,
-        into: &mut [u8],
-        gone: impl FnMut() -> bool,
-    ) -> Result<(), Corrupt> {
-        self.pieces_of_request(request, gone, |piece| {
-            self.memory.copy_out(piece.from, &mut into[piece.at..piece.at + piece.len]);
-        })
-    }
-
-    /// The whole payload of a request, if it is complete; one that is not [copied in chunks](super::CUT_FROM)
-    /// always is.
-    #[inline]
-    pub fn whole_request(&self, request: &Request) -> Option<Piece> {
-        request.payload_range().whole()
-    }
-
-    /// [`copy_request`](Self::copy_request) by a closure that copies each piece from the channel's memory.
-    ///
-    /// # Errors
-    /// See [`copy_request`](Self::copy_request).
-    pub fn pieces_of_request(
-        &self,
-        request: &Request,
-        gone: impl FnMut() -> bool,
-        copy: impl FnMut(Piece),
-    ) -> Result<(), Corrupt> {
-        let Request { call_slot, number, .. } = request;
-        let range = request.payload_range();
-        self.fetch(
-            &range,
-            || Ahead::of(self, |len| PayloadRange::reply(*call_slot, *number, len)),
-            gone,
-            copy,
-        )
-    }
-
-    /// Answers a call. The callee must then ring the caller's thread and, for [`CUT_FROM`](super::CUT_FROM)
-    /// bytes or more, call [`copy_reply_in_chunks`](Self::copy_reply_in_chunks).
+    /// Answers a call. The callee must then ring the caller's thread.
     ///
     /// # Errors
     /// [`Corrupt::SlotSize`] for more than [`LARGEST`](super::LARGEST) bytes.
@@ -191,14 +127,9 @@ impl<M: Memory> CallSlots<M> {
         let shape = data.shape()?;
         let words = header.encode(shape);
         self.memory.put_words(base(taken.call_slot) + REPLY + 4, words);
-        self.put(&PayloadRange::reply(taken.call_slot, taken.number, shape.sent()), data);
+        self.put(PayloadRange::reply(taken.call_slot, shape.sent()), data);
         self.answer(taken, REPLIED);
         Ok(())
-    }
-
-    /// Writes a large reply's payload while the caller copies it out. Does nothing for a small one.
-    pub fn copy_reply_in_chunks(&self, taken: Taken, data: &(impl Source + ?Sized)) {
-        self.copy_in_chunks(|len| PayloadRange::reply(taken.call_slot, taken.number, len), data);
     }
 
     /// Fails a call with an errno.

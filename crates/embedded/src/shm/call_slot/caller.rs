@@ -5,9 +5,8 @@ use sys::sync::{Ordering, full_fence};
 
 use super::header::{self, REQUEST_FIXED};
 use super::{
-    Ahead, BACKED_OUT, BY_BROKER, CALL_SLOTS, CALLED, Call, CallSlots, Corrupt, FAILED, HELD, Memory,
-    Outcome, PayloadRange, Piece, REPLIED, REPLY, ReplyHeader, RequestHeader, STATE, Source, USED, base,
-    is_later, next,
+    BACKED_OUT, BY_BROKER, CALL_SLOTS, CALLED, Call, CallSlots, Corrupt, FAILED, HELD, Memory, Outcome,
+    PayloadRange, REPLIED, REPLY, ReplyHeader, RequestHeader, STATE, Source, USED, base, is_later, next,
 };
 use crate::rpc::protocol::Link;
 
@@ -16,8 +15,7 @@ const ATTEMPTS: u32 = 100;
 
 impl<M: Memory> CallSlots<M> {
     /// Publishes a call in an unused call slot, preferably the lowest. The caller must then
-    /// [`post`](crate::shm::doorbell::Doorbells::post) at the callee, check the gate, wake a thread and, for
-    /// [`CUT_FROM`](super::CUT_FROM) bytes or more, call [`copy_request_in_chunks`](Self::copy_request_in_chunks).
+    /// [`post`](crate::shm::doorbell::Doorbells::post) at the callee, check the gate and wake a thread.
     ///
     /// # Errors
     /// [`Corrupt::SlotSize`] for more than [`LARGEST`](super::LARGEST) bytes or an invalid call slot.
@@ -47,7 +45,7 @@ impl<M: Memory> CallSlots<M> {
             len = self.put_links(call_slot, lineage.links());
         }
         let number = next(before);
-        self.put(&PayloadRange::request(call_slot, number, len, shape.sent()), data);
+        self.put(PayloadRange::request(call_slot, len, shape.sent()), data);
         // Release: a callee that sees the call sees header and data. Guarded by loom_a_call_arrives_whole.
         word.store(number | CALLED, Ordering::Release);
         Ok(Call { call_slot, number })
@@ -60,12 +58,6 @@ impl<M: Memory> CallSlots<M> {
         self.memory
             .copy_in(base(call_slot) + REQUEST_FIXED, &header::encode_links(links)[..len - REQUEST_FIXED]);
         len
-    }
-
-    /// Writes a large payload while the callee copies it out. Does nothing for a small one.
-    pub fn copy_request_in_chunks(&self, call: Call, data: &(impl Source + ?Sized)) {
-        // A header length of 0: a chunked payload lies apart from its header.
-        self.copy_in_chunks(|len| PayloadRange::request(call.call_slot, call.number, 0, len), data);
     }
 
     /// Takes back a call that the callee has not taken; returns whether it did. If not, the call is being
@@ -135,59 +127,6 @@ impl<M: Memory> CallSlots<M> {
             return Ok(Some(Outcome::Failed(ReplyHeader::decode_failure(&words).code as i32)));
         }
         Ok(Some(Outcome::Replied(self.reply_header(call)?)))
-    }
-
-    /// Whether an [answer](Self::is_answered) is complete: nobody will write to the call slot before its next
-    /// call.
-    pub fn is_answered_whole(&self, call: Call) -> bool {
-        match self.poll_reply(call) {
-            Ok(None) => false,
-            Ok(Some(Outcome::Replied(header))) => {
-                let PayloadRange { written, len, .. } =
-                    PayloadRange::reply(call.call_slot, call.number, header.shape.sent());
-                // Acquire: pairs with the Release in `copy_in_chunks`.
-                written
-                    .is_none_or(|written| self.memory.word(written).load(Ordering::Acquire) as usize >= len)
-            }
-            Ok(Some(_)) | Err(_) => true,
-        }
-    }
-
-    /// Copies a reply's payload to `into`, which is as long as the header says.
-    ///
-    /// # Errors
-    /// See [`copy_request`](Self::copy_request).
-    pub fn copy_reply(&self, call: Call, into: &mut [u8], gone: impl FnMut() -> bool) -> Result<(), Corrupt> {
-        self.pieces_of_reply(call, into.len(), gone, |piece| {
-            self.memory.copy_out(piece.from, &mut into[piece.at..piece.at + piece.len]);
-        })
-    }
-
-    /// The whole payload of a reply of `size` bytes, if it is complete; `None` for a large one.
-    #[inline]
-    pub fn whole_reply(&self, call: Call, size: usize) -> Option<Piece> {
-        PayloadRange::reply(call.call_slot, call.number, size).whole()
-    }
-
-    /// [`copy_reply`](Self::copy_reply) of `size` bytes by a closure that copies each piece from the
-    /// channel's memory.
-    ///
-    /// # Errors
-    /// See [`copy_request`](Self::copy_request).
-    pub fn pieces_of_reply(
-        &self,
-        call: Call,
-        size: usize,
-        gone: impl FnMut() -> bool,
-        copy: impl FnMut(Piece),
-    ) -> Result<(), Corrupt> {
-        let range = PayloadRange::reply(call.call_slot, call.number, size);
-        self.fetch(&range, || self.next_request(call), gone, copy)
-    }
-
-    /// Expected payload range of this caller's next call in that call slot.
-    pub fn next_request(&self, call: Call) -> Ahead {
-        Ahead::of(self, |len| PayloadRange::request(call.call_slot, next(call.number), 0, len))
     }
 
     /// Frees the call slot: the caller is done with the call and has read its reply.

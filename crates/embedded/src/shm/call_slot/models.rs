@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use sys::sync::full_fence;
 
-use super::chunked_copy::STEP;
-use super::payload_range::{AREA, REQUEST_WRITTEN, large};
+use super::payload_range::{AREA, large};
 use super::*;
 use crate::rpc::protocol::{Sched, ThreadKey};
 use crate::shm::doorbell::{Doorbells, models::bells};
@@ -20,13 +19,12 @@ fn call_slots() -> Arc<CallSlots<HeapMemory>> {
 /// A channel that shows more call slots idle. Each further word costs loom time.
 fn call_slots_with(seen: u32) -> Arc<CallSlots<HeapMemory>> {
     let (first, second) = (base(0), base(1));
-    let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN + 4];
+    let words = [GATE, REASON, USED, first + REPLY];
     let words =
         words.into_iter().chain((0..seen).flat_map(|call_slot| [base(call_slot), base(call_slot) + OVER]));
     let words = words.chain((0..seen).map(|call_slot| base(call_slot) + CLAIM));
     let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA, second + 4..second + AREA];
-    let large = large(0, 0, next(0));
-    let large = [large..large + STEP, large + STEP..large + 2 * STEP];
+    let large = [large(0, 0)..large(0, 0) + AREA];
     Arc::new(CallSlots::new(HeapMemory::new(SIZE, words, small.into_iter().chain(large))).expect("room"))
 }
 
@@ -83,7 +81,7 @@ fn loom_a_call_arrives_whole() {
             for _ in 0..2 {
                 let request = taken(&callee);
                 let mut data = [0; 4];
-                callee.copy_request(&request, &mut data, || false).expect("whole");
+                callee.copy_out(request.payload_range(), &mut data);
                 data.reverse();
                 callee.reply(request.taken(), &ReplyHeader::default(), &data).expect("fits");
             }
@@ -97,7 +95,7 @@ fn loom_a_call_arrives_whole() {
                 matches!(call_slots.poll_reply(call), Ok(Some(Outcome::Replied(reply))) if reply.shape.len() == 4)
             );
             let mut reply = [0; 4];
-            call_slots.copy_reply(call, &mut reply, || false).expect("whole");
+            call_slots.copy_out(call.reply_range(4), &mut reply);
             reply.reverse();
             assert_eq!(reply, data);
             call_slots.release(call);
@@ -106,21 +104,19 @@ fn loom_a_call_arrives_whole() {
     });
 }
 
-/// Guards that `written` is stored after the bytes, for a call that is already published.
+/// The same of a large payload, which lies outside the call slot.
 #[test]
 fn loom_a_large_call_arrives_whole() {
     loom::model(|| {
         let call_slots = call_slots();
         let callee = Arc::clone(&call_slots);
-        let data = vec![7; 2 * STEP];
-        let call = call_slots.publish(0, &header(), &data).expect("idle");
         let serving = loom::thread::spawn(move || {
             let request = taken(&callee);
-            let mut data = vec![0; 2 * STEP];
-            callee.copy_request(&request, &mut data, || false).expect("whole");
+            let mut data = [0; AREA];
+            callee.copy_out(request.payload_range(), &mut data);
             assert!(data.iter().all(|byte| *byte == 7));
         });
-        call_slots.copy_request_in_chunks(call, &data);
+        call_slots.publish(0, &header(), &[7; AREA]).expect("idle");
         serving.join().expect("no panic");
     });
 }

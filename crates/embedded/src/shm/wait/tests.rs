@@ -12,10 +12,7 @@ const BUDGET: Duration = Duration::from_micros(200);
 /// Waits in vain; returns whether it spun.
 fn spins(waiter: &mut Waiter) -> bool {
     waiter.begins_with_spin(None) && {
-        assert!(
-            !waiter.look(&mut || false, &mut || false)
-                && !waiter.spin(None, None, &mut || false, &mut || false)
-        );
+        assert!(!waiter.look(&mut || false) && !waiter.spin(None, None, &mut || false));
         true
     }
 }
@@ -42,7 +39,7 @@ fn spins_in_vain_become_rare_and_success_brings_them_back() {
         };
         for _ in 0..11 {
             begin_with_a_spin(&mut waiter);
-            assert!(waiter.look(&mut || true, &mut || false));
+            assert!(waiter.look(&mut || true));
         }
         let slept = (0..20).filter(|_| !spins(&mut waiter)).count();
         assert!(slept < 18, "{slept} of 20 slept");
@@ -54,7 +51,7 @@ fn nobody_spins_for_a_peer_on_the_same_cpu() {
     on_one_cpu(|cpu| {
         let mut waiter = Waiter::new(Waiting::Spin, Duration::from_secs(1000), 2);
         assert!(!waiter.begins_with_spin(Some(cpu)) && waiter.begins_with_spin(Some(cpu + 1)));
-        assert!(!waiter.spin(Some(cpu), None, &mut || false, &mut || false), "it came here meanwhile");
+        assert!(!waiter.spin(Some(cpu), None, &mut || false), "it came here meanwhile");
         assert!(waiter.begins_with_spin(None), "that was not in vain");
     });
 }
