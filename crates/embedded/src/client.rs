@@ -58,7 +58,7 @@ mod write;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use abi::codes::ioctl;
@@ -81,7 +81,6 @@ use super::shm::wait::Waiter;
 use super::trace_events::TraceWriter;
 pub use arena::Area;
 use arena::Arena;
-use channel::SpareChannels;
 use delivered::DeliveredBuffers;
 use driver::connection::{Exchange, OpenOptions};
 use driver::error::OpenError;
@@ -112,8 +111,6 @@ struct ThreadState {
     /// Scheduling before any caller could boost the thread: at its entry into the driver, or since it waits
     /// for any work. Kept only where real-time policies are inherited.
     before: Option<Sched>,
-    /// References to channels of earlier calls, to be used again: changing a count is an atomic operation.
-    spare_channels: SpareChannels,
     /// The thread's descriptor for polling, if it asked for one.
     pollable: Option<Box<Pollable>>,
 }
@@ -144,8 +141,6 @@ pub(super) struct Opener {
 /// One open connection.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// Distinguishes this connection from others in thread-local memory.
-    serial: u64,
     settings: Settings,
     /// The program that a supervisor makes calls for; `None` if this process makes its own.
     program: Option<Arc<dyn Program>>,
@@ -183,7 +178,6 @@ impl Process {
         opener: Opener,
         trace: Option<TraceWriter>,
     ) -> Result<Self, OpenError> {
-        static SERIAL: AtomicU64 = AtomicU64::new(1);
         let Opener { who, program } = opener;
         let pid = program.as_ref().map_or(0, |program| program.pid());
         let hello = Hello { context: name.to_owned(), call_slots: settings.call_slots, pid };
@@ -198,7 +192,6 @@ impl Process {
         let bells = Doorbells::new(bells).map_err(broken)?;
         let inbox_memory = Arc::new(FixedMemory::new(welcome.inbox).map_err(os(LOOKING))?);
         let process = Self {
-            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             line,
             bells,
             inbox: Mutex::new(Consumer::new(inbox_memory.clone()).map_err(broken)?),

@@ -4,7 +4,6 @@
 //! effects are carried out before each release. A peer's thread is woken after it: a system call under the
 //! lock would delay the other threads.
 
-use std::cell::Cell;
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -20,11 +19,6 @@ use super::wake::Wake;
 use super::{Process, State, ThreadState};
 use crate::rpc::protocol::ThreadKey;
 use crate::shm::doorbell;
-
-thread_local! {
-    /// The connection that this thread used last, with its slot and generation there.
-    static LAST: Cell<(u64, ThreadKey)> = const { Cell::new((0, ThreadKey::NOBODY)) };
-}
 
 /// A thread inside a driver call, with the lock.
 #[derive(Debug)]
@@ -57,37 +51,26 @@ impl Process {
     #[inline]
     pub(super) fn active_thread(&self, who: Identity) -> io::Result<ActiveThread<'_>> {
         let mut state = self.state.lock();
-        let (serial, key) = LAST.get();
-        let slot = match state.core.slot_of(key) {
-            Some(slot) if serial == self.serial && who == Identity::Caller => slot,
-            _ => self.find_thread(&mut state, who)?,
-        };
+        let slot = self.slot_of(&mut state, who)?;
         if state.pollables > 0 {
             state.disarm(self, slot);
         }
         Ok(ActiveThread::new(self, who, slot, state))
     }
 
-    /// Finds a thread's slot, or assigns one at its first call.
-    #[cold]
-    fn find_thread(&self, state: &mut State, who: Identity) -> io::Result<u32> {
+    /// A thread's slot, assigned at its first call.
+    fn slot_of(&self, state: &mut State, who: Identity) -> io::Result<u32> {
         let tid = who.tid();
-        let slot = match state.core.slot_of_tid(tid) {
-            Some(slot) => slot,
-            None => {
-                let slot = state.core.vacant_slot().ok_or_else(|| io::Error::from_raw_os_error(EMFILE))?;
-                let generation = self.bell(slot).move_in(tid as u32);
-                state.core.add_thread(ThreadKey { slot, generation }, tid);
-                let place = slot as usize;
-                state.own.resize_with(state.own.len().max(place + 1), ThreadState::default);
-                state.own[place] = ThreadState::default();
-                self.set_need_return(slot, true);
-                slot
-            }
-        };
-        if who == Identity::Caller {
-            LAST.set((self.serial, state.core.thread(slot).key));
+        if let Some(slot) = state.core.slot_of_tid(tid) {
+            return Ok(slot);
         }
+        let slot = state.core.vacant_slot().ok_or_else(|| io::Error::from_raw_os_error(EMFILE))?;
+        let generation = self.bell(slot).move_in(tid as u32);
+        state.core.add_thread(ThreadKey { slot, generation }, tid);
+        let place = slot as usize;
+        state.own.resize_with(state.own.len().max(place + 1), ThreadState::default);
+        state.own[place] = ThreadState::default();
+        self.set_need_return(slot, true);
         Ok(slot)
     }
 }

@@ -4,7 +4,6 @@
 //! (`core::channel_table`).
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use sys::fixed_memory::FixedMemory;
@@ -163,32 +162,6 @@ impl Channel {
     pub(super) fn free_slot(&self, call: Call) {
         self.call_slots.release(call);
         set_bit(&self.busy, call.call_slot, false);
-    }
-}
-
-/// References to channels that a thread used last.
-#[derive(Debug, Default)]
-pub(super) struct SpareChannels([Option<Arc<Channel>>; 2]);
-
-impl SpareChannels {
-    /// A reference to a channel.
-    pub(super) fn get(&mut self, channel: &Arc<Channel>) -> Arc<Channel> {
-        let spare = self.0.iter_mut().find_map(|spare| spare.take_if(|spare| Arc::ptr_eq(spare, channel)));
-        spare.unwrap_or_else(|| channel.clone())
-    }
-
-    /// Keeps a reference, unless the channel is closed.
-    pub(super) fn keep(&mut self, channel: Arc<Channel>) {
-        if channel.is_closed() {
-            return;
-        }
-        let vacant = self.0.iter().position(Option::is_none).unwrap_or(0);
-        self.0[vacant] = Some(channel);
-    }
-
-    /// Drops the references to channels of a peer.
-    pub(super) fn drop_those_of(&mut self, peer: ProcId) {
-        self.0.iter_mut().for_each(|spare| drop(spare.take_if(|spare| spare.peer == peer)));
     }
 }
 

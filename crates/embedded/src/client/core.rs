@@ -53,8 +53,8 @@ pub(crate) enum Todo {
     SlotCall(BoxedCall),
     /// The reply to this thread's call through the broker.
     Reply(Box<BrokerReply>),
-    /// The reply to this thread's call, still in its call slot. Only for a thread that may not read it yet.
-    SlotReply(Box<SlotReply>),
+    /// The reply to this thread's call, still in its call slot.
+    SlotReply(SlotReply),
 }
 
 impl Todo {

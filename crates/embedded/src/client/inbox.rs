@@ -118,9 +118,6 @@ impl ActiveThread<'_> {
     fn accept_peer_gone(&mut self, peer: ProcId) {
         self.take_in_slot_calls();
         self.take_in_last_replies(peer);
-        for own in &mut self.state.own {
-            own.spare_channels.drop_those_of(peer);
-        }
         self.state.core.peer_gone(peer).iter().for_each(|channel| channel.close());
     }
 }

@@ -143,19 +143,12 @@ impl ActiveThread<'_> {
         self.wait(until, None).map(drop)
     }
 
-    /// Appends what is ready: the thread's own work, the process's, then the reply in the call slot
-    /// that the thread waits for.
+    /// Appends what is ready: the thread's own work, then the process's.
     fn fill(&mut self, takes_any: bool, out: &mut Output<'_>) -> io::Result<()> {
         let slot = self.slot;
         while out.has_room() {
-            let next = match self.state.core.take(slot, takes_any) {
-                Some(todo) => self.deliver(todo, out)?,
-                None if takes_any => break,
-                None => match self.deliver_awaited_reply(out) {
-                    Some(next) => next,
-                    None => break,
-                },
-            };
+            let Some(todo) = self.state.core.take(slot, takes_any) else { break };
+            let next = self.deliver(todo, out)?;
             // A call may have ended without a return.
             self.thread().release_held();
             self.state.core.release_early(slot);
@@ -178,7 +171,7 @@ impl ActiveThread<'_> {
             Todo::SlotCall(call) => self.deliver_slot_call(call, out),
             Todo::Reply(reply) => self.deliver_reply(&reply, out),
             Todo::SlotReply(reply) => {
-                let SlotReply { ticket, header } = *reply;
+                let SlotReply { ticket, header } = reply;
                 self.deliver_slot_reply(ticket, &header, out)
             }
         })

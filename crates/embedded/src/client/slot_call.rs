@@ -76,8 +76,14 @@ impl ActiveThread<'_> {
         };
         channel.use_slot(call_slot);
         let node_flags = bound.flags;
-        let channel = state.own[slot as usize].spare_channels.get(channel);
-        let ticket = SlotTicket { channel, call, handle, flags: data.flags, by_broker: false, trace_number };
+        let ticket = SlotTicket {
+            channel: channel.clone(),
+            call,
+            handle,
+            flags: data.flags,
+            by_broker: false,
+            trace_number,
+        };
         let acknowledgement = self.state.core.begin_slot_call(slot, ticket);
         self.show_depth();
         if self.thread().awaited_slot().is_some_and(|ticket| announce(&ticket.channel, call)) {

@@ -8,11 +8,6 @@ impl SlotTicket {
         !self.by_broker && self.channel.call_slots.is_answered(self.call)
     }
 
-    /// Whether the outcome is a reply.
-    pub(super) fn has_reply(&self) -> bool {
-        !self.by_broker && self.channel.call_slots.has_reply(self.call)
-    }
-
     /// Whether the call has ended.
     pub(super) fn is_over(&self) -> bool {
         self.channel.is_closed() || self.channel.call_slots.is_answered(self.call)

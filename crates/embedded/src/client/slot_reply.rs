@@ -79,27 +79,6 @@ impl ActiveThread<'_> {
         self.state.core.end_slot_call(slot, place, end);
     }
 
-    /// Delivers the awaited reply directly from its call slot; `None` without a reply.
-    #[inline]
-    pub(super) fn deliver_awaited_reply(&mut self, out: &mut Output<'_>) -> Option<Next> {
-        if !self.thread().awaited_slot().is_some_and(SlotTicket::has_reply) {
-            return None;
-        }
-        let ticket = self.thread().take_awaited_slot()?;
-        match ticket.channel.call_slots.reply_header(ticket.call) {
-            Ok(header) => {
-                ticket.note_reply(&header);
-                Some(self.deliver_slot_reply(ticket, &header, out))
-            }
-            Err(corrupt) => {
-                ticket.channel.close_as(corrupt);
-                self.free_slot(&ticket);
-                self.put(out, br::FAILED_REPLY, &[]);
-                Some(Next::More)
-            }
-        }
-    }
-
     /// Copies a reply and appends its return.
     pub(super) fn deliver_slot_reply(
         &mut self,
@@ -134,7 +113,6 @@ impl ActiveThread<'_> {
         if let Some(trace) = process.traced() {
             process.trace_slot_reply_over(trace, self.who, &ticket, CodeAndFlags { flags, code });
         }
-        self.own().spare_channels.keep(ticket.channel);
         Next::Stop
     }
 

@@ -53,15 +53,6 @@ impl ActiveThread<'_> {
     pub(super) fn look(&mut self, until: Until) -> bool {
         let takes_any = until == Until::Work { takes_any: true };
         self.take_in(takes_any);
-        let thread = self.thread();
-        match thread.awaited_slot().filter(|ticket| ticket.has_outcome()) {
-            // A reply stays in its call slot until it is read,
-            Some(ticket) if matches!(until, Until::Work { .. }) && ticket.has_reply() && thread.may_end() => {
-                return true;
-            }
-            Some(_) => {}
-            None => return self.is_there(until),
-        }
         self.take_in_awaited_end();
         self.is_there(until)
     }
@@ -108,10 +99,8 @@ impl ActiveThread<'_> {
     /// Waits without the lock until the condition may hold.
     fn wait_unlocked(&mut self, deadline: Option<Instant>) -> Woken {
         let slot = self.slot;
-        let state = &mut *self.state;
-        let spare_channels = &mut state.own[slot as usize].spare_channels;
-        let thread = state.core.thread(slot);
-        let awaited = thread.awaited_slot().map(|ticket| ticket.with(spare_channels.get(&ticket.channel)));
+        let thread = self.thread();
+        let awaited = thread.awaited_slot().cloned();
         // A sending thread must first read the answer.
         let looks = !thread.is_sending();
         // Nested calls are marked like any others, but only this thread's bell is rung.
@@ -138,11 +127,7 @@ impl ActiveThread<'_> {
             };
             waits.wait(process.bell(slot), peer, deadline, ready)
         });
-        let own = self.own();
-        own.waiter = waiter;
-        if let Some(ticket) = awaited {
-            own.spare_channels.keep(ticket.channel);
-        }
+        self.own().waiter = waiter;
         woken
     }
 

@@ -71,12 +71,6 @@ pub(crate) struct SlotTicket {
 }
 
 impl SlotTicket {
-    /// The same ticket with its own reference to the channel.
-    pub(crate) fn with(&self, channel: Arc<Channel>) -> Self {
-        let Self { call, handle, flags, by_broker, trace_number, .. } = *self;
-        Self { channel, call, handle, flags, by_broker, trace_number }
-    }
-
     pub(crate) fn answers(&self) -> Answers {
         Answers::CallSlot { channel: self.channel.id, call_slot: self.call.call_slot }
     }

@@ -53,7 +53,7 @@ impl Core {
         let Some(Frame::Calling(Awaited::CallSlot(ticket))) = thread.take_frame(place) else { return };
         let word = match end {
             SlotEnd::Replied(header) => {
-                let now = thread.end(place, Todo::SlotReply(Box::new(SlotReply { ticket, header })));
+                let now = thread.end(place, Todo::SlotReply(SlotReply { ticket, header }));
                 return self.changed(slot, now);
             }
             SlotEnd::Dead => br::DEAD_REPLY,

@@ -234,12 +234,6 @@ impl Thread {
         (place < self.stack.len()).then(|| self.stack.remove(place))
     }
 
-    /// Whether the thread may now read the end of its call.
-    #[inline]
-    pub(crate) fn may_end(&self) -> bool {
-        self.held.is_empty() && !self.is_sending() && !self.has_unread()
-    }
-
     /// Queues the end of the call whose frame was at `place`, once the thread may read it; returns whether
     /// that is now.
     pub(super) fn end(&mut self, place: usize, end: Todo) -> bool {
@@ -284,18 +278,6 @@ impl Thread {
     #[inline]
     pub(crate) fn awaited_slot(&self) -> Option<&SlotTicket> {
         match self.stack.last() {
-            Some(Frame::Calling(Awaited::CallSlot(ticket))) => Some(ticket),
-            _ => None,
-        }
-    }
-
-    /// Ends the awaited call in a call slot, if the thread may read that now.
-    #[inline]
-    pub(crate) fn take_awaited_slot(&mut self) -> Option<SlotTicket> {
-        if !self.may_end() || self.awaited_slot().is_none() {
-            return None;
-        }
-        match self.stack.pop() {
             Some(Frame::Calling(Awaited::CallSlot(ticket))) => Some(ticket),
             _ => None,
         }

@@ -2,12 +2,10 @@
 //! Not here: waiting (the shell's `wait_for_work`).
 //! Facts: contract LP-01 to LP-08, POL-03; `binder_wait_for_work`, Linux 7.2.
 
-use std::collections::HashMap;
-
 use abi::stream::Command;
 
-use super::Core;
 use super::thread::Thread;
+use super::{Core, QuickMap};
 use crate::rpc::protocol::ThreadKey;
 use crate::shm::doorbell::SLOTS;
 
@@ -32,12 +30,12 @@ pub(crate) struct LooperPool {
 #[derive(Debug)]
 pub(super) struct ThreadTable {
     by_slot: Vec<Option<Box<Thread>>>,
-    by_tid: HashMap<i32, u32>,
+    by_tid: QuickMap<i32, u32>,
 }
 
 impl ThreadTable {
     pub(super) fn new() -> Self {
-        Self { by_slot: Vec::new(), by_tid: HashMap::new() }
+        Self { by_slot: Vec::new(), by_tid: QuickMap::default() }
     }
 
     #[inline]

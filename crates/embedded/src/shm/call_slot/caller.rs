@@ -6,7 +6,7 @@ use sys::sync::{Ordering, full_fence};
 use super::header::{self, REQUEST_FIXED};
 use super::{
     BACKED_OUT, BY_BROKER, CALL_SLOTS, CALLED, Call, CallSlots, Corrupt, FAILED, HELD, Memory, Outcome,
-    PayloadRange, REPLIED, REPLY, ReplyHeader, RequestHeader, STATE, Source, USED, base, is_later, next,
+    PayloadRange, REPLY, ReplyHeader, RequestHeader, STATE, Source, USED, base, is_later, next,
 };
 use crate::rpc::protocol::Link;
 
@@ -93,22 +93,6 @@ impl<M: Memory> CallSlots<M> {
         word & !STATE == call.number && word & STATE != 0
     }
 
-    /// Whether the call has a reply, with its [`reply_header`](Self::reply_header): one load.
-    #[inline]
-    pub fn has_reply(&self, call: Call) -> bool {
-        // Acquire: pairs with the Release in `answer`.
-        self.reply_word(call.call_slot).load(Ordering::Acquire) == call.number | REPLIED
-    }
-
-    /// The header of a reply; call it once [`has_reply`](Self::has_reply) is true.
-    ///
-    /// # Errors
-    /// [`Corrupt::SlotSize`]: the reply is larger than a call slot holds.
-    #[inline]
-    pub fn reply_header(&self, call: Call) -> Result<ReplyHeader, Corrupt> {
-        ReplyHeader::decode(&self.memory.words(base(call.call_slot) + REPLY + 4))
-    }
-
     /// The outcome of the call; `None` if it has none yet.
     ///
     /// # Errors
@@ -122,11 +106,11 @@ impl<M: Memory> CallSlots<M> {
         if word & STATE == BY_BROKER {
             return Ok(Some(Outcome::RepliedByBroker));
         }
+        let words = self.memory.words(base(call.call_slot) + REPLY + 4);
         if word & STATE == FAILED {
-            let words = self.memory.words(base(call.call_slot) + REPLY + 4);
             return Ok(Some(Outcome::Failed(ReplyHeader::decode_failure(&words).code as i32)));
         }
-        Ok(Some(Outcome::Replied(self.reply_header(call)?)))
+        Ok(Some(Outcome::Replied(ReplyHeader::decode(&words)?)))
     }
 
     /// Frees the call slot: the caller is done with the call and has read its reply.
