@@ -290,7 +290,7 @@ impl Process {
             thread.unlocked(|_| program.written(tid, exchange.write_consumed));
         }
         if let Some(trace) = self.traced() {
-            self.trace_written(trace, exchange, written.as_ref().err().and_then(io::Error::raw_os_error));
+            trace.written(exchange, written.as_ref().err().and_then(io::Error::raw_os_error));
         }
         let reads = written.is_ok() && !exchange.read.is_empty();
         let result = match written {
@@ -304,7 +304,7 @@ impl Process {
         self.set_need_return(thread.slot, false);
         thread.leave();
         if let Some(trace) = self.traced() {
-            self.trace_end(trace, reads, &result);
+            trace.ended(reads, &result);
         }
         result
     }

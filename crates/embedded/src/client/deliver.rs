@@ -79,7 +79,7 @@ impl ActiveThread<'_> {
             return Next::More;
         };
         if let Some(trace) = process.traced() {
-            process.trace_raised(trace, self.who, self.own().before);
+            trace.raised(self.who, self.own().before);
         }
         let oneway = flags & tf::ONE_WAY != 0;
         let restore = self.inherit(delivery.sched, delivery.node_flags, oneway);
@@ -96,7 +96,7 @@ impl ActiveThread<'_> {
         }
         self.remember_buffer(base, delivery.buffer, descriptors);
         if let Some(trace) = process.traced() {
-            process.trace_delivered(trace, delivery, base.wrapping_add(delivery.buffer));
+            trace.call_delivered(delivery, base.wrapping_add(delivery.buffer));
         }
         let data = TransactionData {
             target: delivery.ptr,
@@ -134,7 +134,7 @@ impl ActiveThread<'_> {
         };
         self.remember_buffer(base, buffer, descriptors);
         if let Some(trace) = process.traced() {
-            process.trace_reply_delivered(trace, reply, base.wrapping_add(buffer));
+            trace.reply_delivered(reply, base.wrapping_add(buffer));
         }
         let data = TransactionData { code, flags, sender_euid: reply.euid, ..place(base, &extent) };
         self.put(out, br::REPLY, data.as_bytes());

@@ -53,7 +53,7 @@ impl ActiveThread<'_> {
         let to = lineage.as_deref().and_then(|lineage| lineage.find(channel.peer));
         let trace_number = process.traced().map_or(0, |trace| {
             let what = CodeAndFlags { flags: data.flags, code: data.code };
-            process.trace_slot_call(trace, (bound.node, channel.trace_name(to), what), shape)
+            trace.slot_call((bound.node, channel.trace_name(to), what), shape)
         });
         let header = RequestHeader {
             binding: bound.number,

@@ -106,12 +106,12 @@ impl ActiveThread<'_> {
         self.free_slot(&ticket);
         let ReplyHeader { code, flags, .. } = *header;
         if let Some(trace) = process.traced() {
-            process.trace_slot_reply_delivered(trace, &ticket, header.shape, received.buffer);
+            trace.slot_reply_delivered(&ticket, header.shape, received.buffer);
         }
         let data = TransactionData { code, flags, sender_euid: ticket.channel.peer_euid, ..received };
         self.put(out, br::REPLY, data.as_bytes());
         if let Some(trace) = process.traced() {
-            process.trace_slot_reply_over(trace, self.who, &ticket, CodeAndFlags { flags, code });
+            trace.slot_reply_over(self.who, &ticket, CodeAndFlags { flags, code });
         }
         Next::Stop
     }

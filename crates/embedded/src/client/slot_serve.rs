@@ -142,7 +142,7 @@ impl ActiveThread<'_> {
             ..received
         };
         if let Some(trace) = process.traced() {
-            process.trace_slot_call_delivered(trace, &call, data.buffer);
+            trace.slot_call_delivered(&call, data.buffer);
         }
         call.channel.call_slots.note_server(call.request.taken(), self.slot);
         self.thread().stack.push(Frame::Serving(Served::CallSlot(call)));
@@ -162,13 +162,8 @@ impl ActiveThread<'_> {
         let shape = payload.shape().unwrap_or_default();
         let acknowledgement = self.state.core.begin_slot_reply(slot);
         if let Some(trace) = process.traced() {
-            process.trace_slot_reply(
-                trace,
-                self.who,
-                &call,
-                CodeAndFlags { flags: data.flags, code: data.code },
-                shape,
-            );
+            let what = CodeAndFlags { flags: data.flags, code: data.code };
+            trace.slot_reply(self.who, &call, what, shape);
         }
         let (channel, taken) = (&call.channel, call.request.taken());
         let cpu = sys::sched::current_cpu();

@@ -49,22 +49,24 @@ impl Process {
         }
         result
     }
+}
 
+impl TraceWriter {
     /// Traces the end of the write part.
     #[cold]
-    pub(super) fn trace_written(&self, marks: &TraceWriter, exchange: &Exchange<'_>, errno: Option<i32>) {
+    pub(super) fn written(&self, exchange: &Exchange<'_>, errno: Option<i32>) {
         if !exchange.write.is_empty() {
-            marks.done("write", errno.unwrap_or(0));
+            self.done("write", errno.unwrap_or(0));
         }
     }
 
     /// Traces the end of the ioctl, and of its read part if it had one.
     #[cold]
-    pub(super) fn trace_end(&self, marks: &TraceWriter, read: bool, result: &io::Result<()>) {
+    pub(super) fn ended(&self, read: bool, result: &io::Result<()>) {
         if read {
-            marks.done("read", errno_of(result));
+            self.done("read", errno_of(result));
         }
-        marks.done("ioctl", errno_of(result));
+        self.done("ioctl", errno_of(result));
     }
 }
 
@@ -88,22 +90,6 @@ impl Process {
         }
     }
 
-    /// Traces a call that is about to be published.
-    #[cold]
-    pub(super) fn trace_slot_call(
-        &self,
-        marks: &TraceWriter,
-        (node, to, what): (u32, TaskId, CodeAndFlags),
-        shape: Shape,
-    ) -> u32 {
-        let number = marks.take_pair();
-        if number != 0 {
-            marks.transaction(&Sent { number, node, to, reply: false, what });
-            marks.buffer(Fate::Taken, sized(number, shape));
-        }
-        number
-    }
-
     /// Traces that a published call is taken back.
     pub(super) fn trace_undone(&self, number: u32, shape: Shape) {
         if number != 0
@@ -112,65 +98,59 @@ impl Process {
             marks.buffer(Fate::Failed, sized(number, shape));
         }
     }
+}
+
+impl TraceWriter {
+    /// Traces a call that is about to be published.
+    #[cold]
+    pub(super) fn slot_call(&self, (node, to, what): (u32, TaskId, CodeAndFlags), shape: Shape) -> u32 {
+        let number = self.take_pair();
+        if number != 0 {
+            self.transaction(&Sent { number, node, to, reply: false, what });
+            self.buffer(Fate::Taken, sized(number, shape));
+        }
+        number
+    }
 
     /// Traces a reply that is about to be published, which ends the call.
     #[cold]
-    pub(super) fn trace_slot_reply(
-        &self,
-        marks: &TraceWriter,
-        who: Identity,
-        call: &SlotCall,
-        what: CodeAndFlags,
-        shape: Shape,
-    ) {
+    pub(super) fn slot_reply(&self, who: Identity, call: &SlotCall, what: CodeAndFlags, shape: Shape) {
         let header = &call.request.header;
         if header.mark == 0 {
             return;
         }
         let number = header.mark.wrapping_add(1);
         let to = call.channel.trace_name(Some(header.thread));
-        marks.transaction(&Sent { number, node: 0, to, reply: true, what });
-        marks.buffer(Fate::Taken, sized(number, shape));
-        marks.freed(header.mark, who.named(), CodeAndFlags { flags: header.flags, code: header.code });
+        self.transaction(&Sent { number, node: 0, to, reply: true, what });
+        self.buffer(Fate::Taken, sized(number, shape));
+        self.freed(header.mark, who.named(), CodeAndFlags { flags: header.flags, code: header.code });
     }
 
     /// Traces a delivered call with its buffer at `address`.
     #[cold]
-    pub(super) fn trace_slot_call_delivered(&self, marks: &TraceWriter, call: &SlotCall, address: u64) {
+    pub(super) fn slot_call_delivered(&self, call: &SlotCall, address: u64) {
         let header = &call.request.header;
         if header.mark != 0 {
-            marks.received(header.mark);
-            marks.keep(address, sized(header.mark, header.shape));
+            self.received(header.mark);
+            self.keep(address, sized(header.mark, header.shape));
         }
     }
 
     /// Traces a delivered reply; the remaining events follow its return.
     #[cold]
-    pub(super) fn trace_slot_reply_delivered(
-        &self,
-        marks: &TraceWriter,
-        ticket: &SlotTicket,
-        shape: Shape,
-        address: u64,
-    ) {
+    pub(super) fn slot_reply_delivered(&self, ticket: &SlotTicket, shape: Shape, address: u64) {
         if ticket.trace_number != 0 {
             let number = ticket.trace_number + 1;
-            marks.received(number);
-            marks.keep(address, sized(number, shape));
+            self.received(number);
+            self.keep(address, sized(number, shape));
         }
     }
 
     /// Traces the end of a reply, after its return.
     #[cold]
-    pub(super) fn trace_slot_reply_over(
-        &self,
-        marks: &TraceWriter,
-        who: Identity,
-        ticket: &SlotTicket,
-        what: CodeAndFlags,
-    ) {
+    pub(super) fn slot_reply_over(&self, who: Identity, ticket: &SlotTicket, what: CodeAndFlags) {
         if ticket.trace_number != 0 {
-            marks.freed(ticket.trace_number + 1, who.named(), what);
+            self.freed(ticket.trace_number + 1, who.named(), what);
         }
     }
 }
@@ -208,33 +188,32 @@ impl ActiveThread<'_> {
 }
 
 /// Events of transactions through the broker.
-impl Process {
+impl TraceWriter {
     /// Traces a delivered call or oneway call with its buffer at `address`.
     #[cold]
-    pub(super) fn trace_delivered(&self, marks: &TraceWriter, delivery: &Delivery, address: u64) {
+    pub(super) fn call_delivered(&self, delivery: &Delivery, address: u64) {
         let Delivery { transaction, data_size, offsets_size, extra_size, .. } = *delivery;
-        marks.received(transaction);
+        self.received(transaction);
         let buffer =
             BufferSizes { number: transaction, data: data_size, offsets: offsets_size, extra: extra_size };
-        marks.keep(address, buffer);
+        self.keep(address, buffer);
     }
 
     /// Traces a delivered reply.
     #[cold]
-    pub(super) fn trace_reply_delivered(&self, marks: &TraceWriter, reply: &BrokerReply, address: u64) {
+    pub(super) fn reply_delivered(&self, reply: &BrokerReply, address: u64) {
         let BrokerReply { number, data_size, offsets_size, extra_size, .. } = *reply;
-        marks.received(number);
-        marks
-            .keep(address, BufferSizes { number, data: data_size, offsets: offsets_size, extra: extra_size });
+        self.received(number);
+        self.keep(address, BufferSizes { number, data: data_size, offsets: offsets_size, extra: extra_size });
     }
 
     /// Traces a boost by the broker, which raised this thread before waking it and writes no events.
     #[cold]
-    pub(super) fn trace_raised(&self, marks: &TraceWriter, who: Identity, before: Option<Sched>) {
-        let Some(marks) = marks.of_details() else { return };
+    pub(super) fn raised(&self, who: Identity, before: Option<Sched>) {
+        let Some(details) = self.of_details() else { return };
         let now = who.scheduling_now();
         if let Some(before) = before.filter(|_| is_realtime(now.policy)) {
-            marks.priority(who.named(), before, now, now);
+            details.priority(who.named(), before, now, now);
         }
     }
 }
