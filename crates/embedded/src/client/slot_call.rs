@@ -11,7 +11,7 @@ use super::inherit;
 use super::wake::Wake;
 use crate::priority::is_realtime;
 use crate::rpc::protocol::{Sched, ThreadKey};
-use crate::shm::call_slot::{CLOSED, Call, RequestHeader, Shape, Source};
+use crate::shm::call_slot::{Call, RequestHeader, Shape, Source};
 use crate::trace_events::CodeAndFlags;
 
 /// Announces a published call to the callee. Returns true if the call was taken back because the gate was shut.
@@ -98,16 +98,5 @@ impl ActiveThread<'_> {
             self.wake_later(Wake { channel, slot: bell, call: Some((mine, node_flags)) });
         }
         true
-    }
-
-    /// Ends a call that nobody will take because its channel was closed. The peer is alive: the broker would
-    /// have reported its end by now.
-    pub(super) fn give_up_slot_call(&mut self) {
-        let Some(ticket) = self.thread().awaited_slot() else { return };
-        let call_slots = &ticket.channel.call_slots;
-        if call_slots.gate() & CLOSED != 0 && call_slots.back_out(ticket.call) {
-            let slot = self.slot;
-            self.state.core.give_up_slot_call(slot);
-        }
     }
 }

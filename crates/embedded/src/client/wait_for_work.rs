@@ -17,6 +17,7 @@ use super::inherit;
 use crate::priority::is_realtime;
 use crate::rpc::protocol::Sched;
 use crate::settings::Inherit;
+use crate::shm::call_slot::CLOSED;
 use crate::shm::wait::{Waiter, Woken};
 
 /// The condition that a thread waits for.
@@ -36,25 +37,18 @@ pub(super) enum Until {
     },
 }
 
-impl ActiveThread<'_> {
-    fn is_there(&mut self, until: Until) -> bool {
-        let (process, slot) = (self.process, self.slot);
-        match until {
-            Until::Answer => self.thread().answer.is_some(),
-            Until::Work { takes_any } | Until::Readable { takes_any } => {
-                self.state.core.has_work(slot, takes_any)
-                    || process.local(slot).need_return.load(Ordering::Relaxed)
-            }
-        }
-    }
+/// A thread's wait for a condition.
+struct Wait<'t, 'p> {
+    thread: &'t mut ActiveThread<'p>,
+    until: Until,
+    deadline: Option<Instant>,
+}
 
-    /// Checks once, without waiting.
+impl ActiveThread<'_> {
+    /// Checks a condition once, without waiting.
     #[inline]
     pub(super) fn look(&mut self, until: Until) -> bool {
-        let takes_any = until == Until::Work { takes_any: true };
-        self.take_in(takes_any);
-        self.take_in_awaited_end();
-        self.is_there(until)
+        Wait { thread: self, until, deadline: None }.look()
     }
 
     /// Waits for a condition, until `deadline` at most; returns whether it holds.
@@ -62,54 +56,104 @@ impl ActiveThread<'_> {
     /// # Errors
     /// `EINTR`: a signal came, except in a wait for an answer. `ECONNRESET`: the broker is gone.
     pub(super) fn wait(&mut self, until: Until, deadline: Option<Instant>) -> io::Result<bool> {
-        let slot = self.slot;
+        Wait { thread: self, until, deadline }.carry_out()
+    }
+}
+
+impl Wait<'_, '_> {
+    fn carry_out(&mut self) -> io::Result<bool> {
+        let (process, slot, until) = (self.thread.process, self.thread.slot, self.until);
         let mut offered = false;
         let found = loop {
-            self.process.local(slot).kicked.store(false, Ordering::Relaxed);
-            if self.look(until) {
+            process.local(slot).kicked.store(false, Ordering::Relaxed);
+            if self.look() {
                 break Ok(true);
             }
-            if self.process.has_ended() {
-                break Err(self.process.line.gone());
+            if process.has_ended() {
+                break Err(process.line.gone());
             }
-            self.drop_vain_boost(until);
-            self.offer(until);
+            self.drop_vain_boost();
+            self.offer();
             offered = true;
-            match self.wait_unlocked(deadline) {
+            match self.wait_unlocked() {
                 Woken::Ready => {}
                 // A signal that coincides with work is reported, and the work stays queued (contract WR-07).
                 Woken::Interrupted if until != Until::Answer => {
                     break Err(io::Error::from_raw_os_error(EINTR));
                 }
                 Woken::Interrupted => {}
-                Woken::TimedOut if self.check(until) => break Ok(true),
-                Woken::TimedOut if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                    break Ok(self.look(until));
+                Woken::TimedOut if self.check() => break Ok(true),
+                Woken::TimedOut if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                    break Ok(self.look());
                 }
                 Woken::TimedOut => {}
             }
         };
         if offered && until != Until::Answer {
-            self.state.core.withdraw(slot);
-            self.bell().end_waiting();
+            self.thread.state.core.withdraw(slot);
+            self.thread.bell().end_waiting();
         }
         found
     }
 
+    /// Takes in what is new, and checks once.
+    #[inline]
+    fn look(&mut self) -> bool {
+        self.thread.take_in(self.until == Until::Work { takes_any: true });
+        self.thread.take_in_awaited_end();
+        self.holds()
+    }
+
+    fn holds(&mut self) -> bool {
+        let (process, slot) = (self.thread.process, self.thread.slot);
+        match self.until {
+            Until::Answer => self.thread.thread().answer.is_some(),
+            Until::Work { takes_any } | Until::Readable { takes_any } => {
+                self.thread.state.core.has_work(slot, takes_any)
+                    || process.local(slot).need_return.load(Ordering::Relaxed)
+            }
+        }
+    }
+
+    /// Gives up an unused real-time boost: a waker boosts this thread first, maybe for a call that the thread
+    /// has already found by itself. (A thread boosted while falling asleep keeps the boost until it looks
+    /// again.)
+    fn drop_vain_boost(&mut self) {
+        let process = self.thread.process;
+        if process.settings.inherit == Inherit::Rt
+            && self.until != Until::Answer
+            && let Some(before) = self.thread.own().before
+        {
+            inherit::drop_vain_boost(self.thread.who, before, process.trace.as_ref());
+        }
+    }
+
+    /// Offers the thread for new work.
+    fn offer(&mut self) {
+        let slot = self.thread.slot;
+        if let Until::Work { takes_any } = self.until {
+            self.thread.bell().begin_waiting(takes_any);
+        }
+        match self.until {
+            Until::Work { takes_any: true } => self.thread.state.core.offer(slot),
+            Until::Readable { takes_any: true } => self.thread.state.core.add_poller(slot),
+            _ => {}
+        }
+    }
+
     /// Waits without the lock until the condition may hold.
-    fn wait_unlocked(&mut self, deadline: Option<Instant>) -> Woken {
-        let slot = self.slot;
-        let thread = self.thread();
+    fn wait_unlocked(&mut self) -> Woken {
+        let (slot, who, deadline) = (self.thread.slot, self.thread.who, self.deadline);
+        let thread = self.thread.thread();
         let awaited = thread.awaited_slot().cloned();
         // A sending thread must first read the answer.
         let looks = !thread.is_sending();
         // Nested calls are marked like any others, but only this thread's bell is rung.
         let nested = matches!(thread.stack.last(), Some(Frame::Calling(_)));
-        let own = self.own();
+        let own = self.thread.own();
         let mut waiter = own.waiter.take();
         let before = own.before;
-        let who = self.who;
-        let woken = self.unlocked(|process| {
+        let woken = self.thread.unlocked(|process| {
             let waits = waiter.get_or_insert_with(|| Box::new(process.new_waiter()));
             if waits.ever_spins() {
                 waits.set_realtime(is_urgent(who, before));
@@ -127,48 +171,34 @@ impl ActiveThread<'_> {
             };
             waits.wait(process.bell(slot), peer, deadline, ready)
         });
-        self.own().waiter = waiter;
+        self.thread.own().waiter = waiter;
         woken
     }
 
     /// Checks for a lost end of the wait, if it is time for that; returns whether the condition holds.
     #[cold]
-    fn check(&mut self, until: Until) -> bool {
-        if !self.own().waiter.as_mut().is_some_and(|waiter| waiter.begin_check()) {
+    fn check(&mut self) -> bool {
+        if !self.thread.own().waiter.as_mut().is_some_and(|waiter| waiter.begin_check()) {
             return false;
         }
-        if self.look(until) {
+        if self.look() {
             return true;
         }
         self.give_up_slot_call();
-        if !self.process.is_connected() {
-            self.end_connection();
+        if !self.thread.process.is_connected() {
+            self.thread.end_connection();
         }
-        self.is_there(until)
+        self.holds()
     }
 
-    /// Gives up an unused real-time boost: a waker boosts this thread first, maybe for a call that the thread
-    /// has already found by itself. (A thread boosted while falling asleep keeps the boost until it looks
-    /// again.)
-    fn drop_vain_boost(&mut self, until: Until) {
-        if self.process.settings.inherit == Inherit::Rt
-            && until != Until::Answer
-            && let Some(before) = self.own().before
-        {
-            inherit::drop_vain_boost(self.who, before, self.process.trace.as_ref());
-        }
-    }
-
-    /// Offers the thread for new work.
-    fn offer(&mut self, until: Until) {
-        let slot = self.slot;
-        if let Until::Work { takes_any } = until {
-            self.bell().begin_waiting(takes_any);
-        }
-        match until {
-            Until::Work { takes_any: true } => self.state.core.offer(slot),
-            Until::Readable { takes_any: true } => self.state.core.add_poller(slot),
-            _ => {}
+    /// Ends a call that nobody will take because its channel was closed. The peer is alive: the broker would
+    /// have reported its end by now.
+    fn give_up_slot_call(&mut self) {
+        let Some(ticket) = self.thread.thread().awaited_slot() else { return };
+        let call_slots = &ticket.channel.call_slots;
+        if call_slots.gate() & CLOSED != 0 && call_slots.back_out(ticket.call) {
+            let slot = self.thread.slot;
+            self.thread.state.core.give_up_slot_call(slot);
         }
     }
 }
