@@ -7,9 +7,15 @@ use std::sync::{Arc, PoisonError};
 
 use super::Process;
 use super::active_thread::ActiveThread;
-use super::channel::{Channel, map_channel};
+use super::channel::{Channel, NOBODY, map_channel};
+use super::core::slot_call::{BoxedCall, SlotEnd};
+use super::core::thread::{Awaited, Frame};
+use crate::priority::is_realtime;
 use crate::rpc::codec::Message;
 use crate::rpc::protocol::{Item, ProcId, RECORD_SIZE, Request, ThreadKey};
+use crate::settings::Inherit;
+use crate::shm::Corrupt;
+use crate::shm::call_slot::Outcome;
 use crate::shm::ring;
 
 /// Most passes over everything that arrives during one intake.
@@ -28,15 +34,21 @@ impl Process {
     }
 }
 
-impl ActiveThread<'_> {
+/// A thread that takes in what is new for all threads of its process.
+pub(super) struct Intake<'t, 'p> {
+    pub(super) thread: &'t mut ActiveThread<'p>,
+}
+
+/// The broker's records.
+impl Intake<'_, '_> {
     /// Takes in everything new, for all threads. `takes_any`: this thread would take any work.
     #[inline]
     pub(super) fn take_in(&mut self, takes_any: bool) {
-        let (process, slot) = (self.process, self.slot);
-        if !process.anything_new() && self.state.core.channels.is_settled() {
+        let (process, slot) = (self.thread.process, self.thread.slot);
+        if !process.anything_new() && self.thread.state.core.channels.is_settled() {
             return;
         }
-        self.state.core.begin_intake(slot, takes_any);
+        self.thread.state.core.begin_intake(slot, takes_any);
         // Bounded: a waiting thread comes back anyway, and a peer that never stops must not keep the lock.
         for _ in 0..ROUNDS {
             if process.inbox_has_records() {
@@ -47,12 +59,12 @@ impl ActiveThread<'_> {
                 break;
             }
         }
-        self.state.core.end_intake();
+        self.thread.state.core.end_intake();
     }
 
     #[cold]
     fn take_in_records(&mut self) {
-        let process = self.process;
+        let process = self.thread.process;
         let mut inbox = process.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let mut record = [0; RECORD_SIZE];
         loop {
@@ -66,7 +78,7 @@ impl ActiveThread<'_> {
                 // The broker left corrupt counts: nothing more can be read, and waiting threads get an error.
                 Err(_) => {
                     process.inbox_broken.store(true, Ordering::Relaxed);
-                    return self.end_connection();
+                    return self.thread.end_connection();
                 }
             }
         }
@@ -87,8 +99,8 @@ impl ActiveThread<'_> {
                 {
                     self.take_in_calls_of(delivery.from.proc);
                 }
-                if let Some(answer) = self.state.core.accept(item) {
-                    self.process.take_trace_numbers(&answer);
+                if let Some(answer) = self.thread.state.core.accept(item) {
+                    self.thread.process.take_trace_numbers(&answer);
                 }
             }
         }
@@ -97,7 +109,7 @@ impl ActiveThread<'_> {
     /// Opens a channel: fetches its memory from the broker, under the lock. The broker never waits for a
     /// client.
     fn open_channel(&mut self, (id, bit): (u32, u32), peer: (ProcId, u32, u32), caller: bool) {
-        let (process, channels) = (self.process, &mut self.state.core.channels);
+        let (process, channels) = (self.thread.process, &mut self.thread.state.core.channels);
         let fetched = process.line.fetch(ThreadKey::NOBODY, &Request::TakeChannel { channel: id });
         let descriptors = fetched.ok().filter(|(errno, _)| *errno == 0);
         let Some(memory) = descriptors.and_then(|(_, descriptors)| map_channel(descriptors)) else {
@@ -118,6 +130,135 @@ impl ActiveThread<'_> {
     fn accept_peer_gone(&mut self, peer: ProcId) {
         self.take_in_slot_calls();
         self.take_in_last_replies(peer);
-        self.state.core.peer_gone(peer).iter().for_each(|channel| channel.close());
+        self.thread.state.core.peer_gone(peer).iter().for_each(|channel| channel.close());
+    }
+}
+
+/// Calls in call slots.
+impl Intake<'_, '_> {
+    /// Takes in the calls of every marked channel.
+    fn take_in_slot_calls(&mut self) {
+        if !self.thread.state.core.channels.is_settled() {
+            self.look_again();
+        }
+        // Call slots do not record the order of calls. Where policies are inherited, a real-time call goes
+        // first: the thread that takes calls in was most likely boosted for it, and would lose the boost by
+        // serving another.
+        let rt_first = self.thread.process.settings.inherit == Inherit::Rt;
+        let mut postponed = Vec::new();
+        for bit in self.thread.process.bells.take_ready() {
+            let Some(channel) = self.thread.state.core.channels.inbound(bit).cloned() else { continue };
+            for call_slot in channel.call_slots.called() {
+                let Some(call) = self.take_call(&channel, call_slot) else { continue };
+                match rt_first && !is_realtime(call.request.header.sched.policy) {
+                    true => postponed.push(call),
+                    false => self.thread.state.core.accept_slot_call(call),
+                }
+            }
+        }
+        postponed.into_iter().for_each(|call| self.thread.state.core.accept_slot_call(call));
+    }
+
+    /// Takes in the calls of one peer.
+    #[cold]
+    fn take_in_calls_of(&mut self, peer: ProcId) {
+        for channel in self.thread.state.core.channels.inbound_of(peer) {
+            for call_slot in channel.call_slots.called() {
+                if let Some(call) = self.take_call(&channel, call_slot) {
+                    self.thread.state.core.accept_slot_call(call);
+                }
+            }
+        }
+    }
+
+    /// Retries calls that could not be finished before.
+    #[cold]
+    fn look_again(&mut self) {
+        let core = &mut self.thread.state.core;
+        for ticket in core.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect::<Vec<_>>() {
+            ticket.channel.free_slot(ticket.call);
+            core.slot_call_over(&ticket);
+        }
+        core.accept_early_calls();
+    }
+
+    /// Takes the call of one call slot; `None` if it has none.
+    fn take_call(&mut self, channel: &Arc<Channel>, call_slot: u32) -> Option<BoxedCall> {
+        if channel.is_closed() {
+            return None;
+        }
+        let mut call = self.thread.state.core.channels.spare_call(channel);
+        let taken = match channel.call_slots.take_into(call_slot, &mut call.request) {
+            // A second call at once: no honest caller makes one.
+            Ok(true) if !channel.begin_serving(call_slot) => Err(Corrupt::SlotBusy),
+            taken => taken,
+        };
+        match taken {
+            Ok(true) => {
+                let cpu = call.request.header.cpu.saturating_add(1);
+                self.thread.process.caller_cpu.store(cpu, Ordering::Relaxed);
+                return Some(call);
+            }
+            Ok(false) => {}
+            Err(corrupt) => channel.close_as(corrupt),
+        }
+        self.thread.state.core.channels.keep_call(call);
+        None
+    }
+}
+
+/// Ends of calls in call slots.
+impl Intake<'_, '_> {
+    /// Takes in the replies that a callee sent before its end, including those to threads that now serve
+    /// another call.
+    fn take_in_last_replies(&mut self, peer: ProcId) {
+        for slot in self.thread.state.core.slots() {
+            for place in (0..self.thread.state.core.thread(slot).stack.len()).rev() {
+                let frame = self.thread.state.core.thread(slot).stack.get(place);
+                if let Some(Frame::Calling(Awaited::CallSlot(ticket))) = frame
+                    && ticket.channel.peer == peer
+                {
+                    self.take_in_slot_end(slot, place);
+                }
+            }
+        }
+    }
+
+    /// Queues the end of the call that this thread waits for in a call slot, if that call has ended and the
+    /// thread has read every earlier transaction.
+    pub(super) fn take_in_awaited_end(&mut self) {
+        let slot = self.thread.slot;
+        let thread = self.thread.thread();
+        if !thread.is_sending() && !thread.has_unread() && thread.awaited_slot().is_some() {
+            let place = thread.stack.len() - 1;
+            self.take_in_slot_end(slot, place);
+        }
+    }
+
+    /// Ends the call at `place` of a thread's stack if its call slot has an outcome.
+    fn take_in_slot_end(&mut self, slot: u32, place: usize) {
+        let frame = self.thread.state.core.thread(slot).stack.get_mut(place);
+        let Some(Frame::Calling(Awaited::CallSlot(ticket))) = frame else { return };
+        if ticket.by_broker {
+            return;
+        }
+        let end = match ticket.channel.call_slots.poll_reply(ticket.call) {
+            Ok(None) => return,
+            Ok(Some(Outcome::RepliedByBroker)) => {
+                ticket.by_broker = true;
+                return;
+            }
+            Ok(Some(Outcome::Replied(header))) => {
+                ticket.channel.note_peer_cpu(header.cpu);
+                SlotEnd::Replied(header)
+            }
+            Ok(Some(Outcome::Failed(NOBODY))) => SlotEnd::Dead,
+            Ok(Some(Outcome::Failed(errno))) => SlotEnd::Failed(errno),
+            Err(corrupt) => {
+                ticket.channel.close_as(corrupt);
+                SlotEnd::Nonsense
+            }
+        };
+        self.thread.state.core.end_slot_call(slot, place, end);
     }
 }

@@ -9,76 +9,14 @@ use zerocopy::IntoBytes;
 use sys::errno::ENOSPC;
 
 use super::active_thread::ActiveThread;
-use super::channel::NOBODY;
-use super::core::slot_call::{SlotEnd, SlotTicket};
-use super::core::thread::{Awaited, Frame, failed};
+use super::core::slot_call::SlotTicket;
+use super::core::thread::failed;
 use super::read::{Next, Output};
 use super::slot_payload::{ReceiveError, SlotPayload};
-use crate::rpc::protocol::ProcId;
-use crate::shm::call_slot::{Outcome, ReplyHeader};
+use crate::shm::call_slot::ReplyHeader;
 use crate::trace_events::CodeAndFlags;
 
-impl SlotTicket {
-    /// Remembers the hints about the callee that a reply carries.
-    fn note_reply(&self, header: &ReplyHeader) {
-        self.channel.note_peer_cpu(header.cpu);
-    }
-}
-
 impl ActiveThread<'_> {
-    /// Takes in the replies that a callee sent before its end, including those to threads that now serve
-    /// another call.
-    pub(super) fn take_in_last_replies(&mut self, peer: ProcId) {
-        for slot in self.state.core.slots() {
-            for place in (0..self.state.core.thread(slot).stack.len()).rev() {
-                let frame = self.state.core.thread(slot).stack.get(place);
-                if let Some(Frame::Calling(Awaited::CallSlot(ticket))) = frame
-                    && ticket.channel.peer == peer
-                {
-                    self.take_in_slot_end(slot, place);
-                }
-            }
-        }
-    }
-
-    /// Queues the end of the call that this thread waits for in a call slot, if that call has ended and the
-    /// thread has read every earlier transaction.
-    pub(super) fn take_in_awaited_end(&mut self) {
-        let slot = self.slot;
-        let thread = self.thread();
-        if !thread.is_sending() && !thread.has_unread() && thread.awaited_slot().is_some() {
-            let place = thread.stack.len() - 1;
-            self.take_in_slot_end(slot, place);
-        }
-    }
-
-    /// Ends the call at `place` of a thread's stack if its call slot has an outcome.
-    fn take_in_slot_end(&mut self, slot: u32, place: usize) {
-        let frame = self.state.core.thread(slot).stack.get_mut(place);
-        let Some(Frame::Calling(Awaited::CallSlot(ticket))) = frame else { return };
-        if ticket.by_broker {
-            return;
-        }
-        let end = match ticket.channel.call_slots.poll_reply(ticket.call) {
-            Ok(None) => return,
-            Ok(Some(Outcome::RepliedByBroker)) => {
-                ticket.by_broker = true;
-                return;
-            }
-            Ok(Some(Outcome::Replied(header))) => {
-                ticket.note_reply(&header);
-                SlotEnd::Replied(header)
-            }
-            Ok(Some(Outcome::Failed(NOBODY))) => SlotEnd::Dead,
-            Ok(Some(Outcome::Failed(errno))) => SlotEnd::Failed(errno),
-            Err(corrupt) => {
-                ticket.channel.close_as(corrupt);
-                SlotEnd::Nonsense
-            }
-        };
-        self.state.core.end_slot_call(slot, place, end);
-    }
-
     /// Copies a reply and appends its return.
     pub(super) fn deliver_slot_reply(
         &mut self,

@@ -2,7 +2,6 @@
 //! Not here: the call slot's memory (`shm::call_slot`), the choice of node and thread (`core::slot_calls`).
 //! Facts: contract TX-02, TX-03, TX-17, TX-18, REF-13.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::codes::br;
@@ -13,16 +12,13 @@ use sys::errno::{EFAULT, ENOSPC};
 
 use super::Process;
 use super::active_thread::ActiveThread;
-use super::channel::{Channel, NOBODY};
+use super::channel::NOBODY;
 use super::core::slot_call::BoxedCall;
 use super::core::thread::{Frame, Served};
 use super::read::{Next, Output};
 use super::slot_payload::{ReceiveError, SlotPayload};
 use super::wake::Wake;
-use crate::priority::is_realtime;
-use crate::rpc::protocol::{ProcId, ThreadKey};
-use crate::settings::Inherit;
-use crate::shm::Corrupt;
+use crate::rpc::protocol::ThreadKey;
 use crate::shm::call_slot::{ReplyHeader, Shape, Source};
 use crate::trace_events::CodeAndFlags;
 
@@ -30,79 +26,6 @@ impl Process {
     /// CPU of the last caller through a call slot.
     pub(super) fn last_caller_cpu(&self) -> Option<u32> {
         self.caller_cpu.load(Ordering::Relaxed).checked_sub(1)
-    }
-}
-
-/// Taking calls.
-impl ActiveThread<'_> {
-    /// Takes in the calls of every marked channel.
-    pub(super) fn take_in_slot_calls(&mut self) {
-        if !self.state.core.channels.is_settled() {
-            self.look_again();
-        }
-        // Call slots do not record the order of calls. Where policies are inherited, a real-time call goes
-        // first: the thread that takes calls in was most likely boosted for it, and would lose the boost by
-        // serving another.
-        let rt_first = self.process.settings.inherit == Inherit::Rt;
-        let mut postponed = Vec::new();
-        for bit in self.process.bells.take_ready() {
-            let Some(channel) = self.state.core.channels.inbound(bit).cloned() else { continue };
-            for call_slot in channel.call_slots.called() {
-                let Some(call) = self.take_call(&channel, call_slot) else { continue };
-                match rt_first && !is_realtime(call.request.header.sched.policy) {
-                    true => postponed.push(call),
-                    false => self.state.core.accept_slot_call(call),
-                }
-            }
-        }
-        postponed.into_iter().for_each(|call| self.state.core.accept_slot_call(call));
-    }
-
-    /// Takes in the calls of one peer.
-    #[cold]
-    pub(super) fn take_in_calls_of(&mut self, peer: ProcId) {
-        for channel in self.state.core.channels.inbound_of(peer) {
-            for call_slot in channel.call_slots.called() {
-                if let Some(call) = self.take_call(&channel, call_slot) {
-                    self.state.core.accept_slot_call(call);
-                }
-            }
-        }
-    }
-
-    /// Retries calls that could not be finished before.
-    #[cold]
-    fn look_again(&mut self) {
-        let core = &mut self.state.core;
-        for ticket in core.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect::<Vec<_>>() {
-            ticket.channel.free_slot(ticket.call);
-            core.slot_call_over(&ticket);
-        }
-        core.accept_early_calls();
-    }
-
-    /// Takes the call of one call slot; `None` if it has none.
-    fn take_call(&mut self, channel: &Arc<Channel>, call_slot: u32) -> Option<BoxedCall> {
-        if channel.is_closed() {
-            return None;
-        }
-        let mut call = self.state.core.channels.spare_call(channel);
-        let taken = match channel.call_slots.take_into(call_slot, &mut call.request) {
-            // A second call at once: no honest caller makes one.
-            Ok(true) if !channel.begin_serving(call_slot) => Err(Corrupt::SlotBusy),
-            taken => taken,
-        };
-        match taken {
-            Ok(true) => {
-                let cpu = call.request.header.cpu.saturating_add(1);
-                self.process.caller_cpu.store(cpu, Ordering::Relaxed);
-                return Some(call);
-            }
-            Ok(false) => {}
-            Err(corrupt) => channel.close_as(corrupt),
-        }
-        self.state.core.channels.keep_call(call);
-        None
     }
 }
 

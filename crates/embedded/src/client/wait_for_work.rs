@@ -13,6 +13,7 @@ use super::active_thread::ActiveThread;
 use super::core::slot_call::SlotTicket;
 use super::core::thread::Frame;
 use super::identity::Identity;
+use super::inbox::Intake;
 use super::inherit;
 use crate::priority::is_realtime;
 use crate::rpc::protocol::Sched;
@@ -99,8 +100,9 @@ impl Wait<'_, '_> {
     /// Takes in what is new, and checks once.
     #[inline]
     fn look(&mut self) -> bool {
-        self.thread.take_in(self.until == Until::Work { takes_any: true });
-        self.thread.take_in_awaited_end();
+        let mut intake = Intake { thread: self.thread };
+        intake.take_in(self.until == Until::Work { takes_any: true });
+        intake.take_in_awaited_end();
         self.holds()
     }
 
