@@ -294,7 +294,7 @@ impl Process {
         }
         let reads = written.is_ok() && !exchange.read.is_empty();
         let result = match written {
-            Ok(()) => thread.read(exchange),
+            Ok(()) => read::read(&mut thread, exchange),
             Err(error) => {
                 // After a bad command the read part is skipped (contract WR-11).
                 exchange.read_consumed = 0;

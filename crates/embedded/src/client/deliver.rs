@@ -11,11 +11,10 @@ use abi::layout::{BufferObject, FdArrayObject, FdObject, TransactionData, Transa
 use zerocopy::IntoBytes;
 
 use super::Process;
-use super::active_thread::ActiveThread;
 use super::core::BrokerReply;
 use super::core::thread::{BrokerCall, Frame, Served};
 use super::delivered::Buffer;
-use super::read::{Next, Output};
+use super::read::{Next, Reading};
 use crate::priority::Restore;
 use crate::program::Caller;
 use crate::rpc::protocol::{Delivery, Request, Sched};
@@ -54,10 +53,10 @@ impl Descriptors {
     }
 }
 
-impl ActiveThread<'_> {
+impl Reading<'_, '_, '_> {
     /// Delivers a call or a oneway call: the thread serves it, and the return is appended.
-    pub(super) fn deliver_call(&mut self, delivery: &Delivery, out: &mut Output<'_>) -> Next {
-        let (process, slot) = (self.process, self.slot);
+    pub(super) fn deliver_call(&mut self, delivery: &Delivery) -> Next {
+        let (process, slot) = (self.thread.process, self.thread.slot);
         let Delivery { transaction, flags, code, .. } = *delivery;
         let extent = Extent {
             buffer: delivery.buffer,
@@ -79,7 +78,7 @@ impl ActiveThread<'_> {
             return Next::More;
         };
         if let Some(trace) = process.traced() {
-            trace.raised(self.who, self.own().before);
+            trace.raised(self.thread.who, self.thread.own().before);
         }
         let oneway = flags & tf::ONE_WAY != 0;
         let restore = self.inherit(delivery.sched, delivery.node_flags, oneway);
@@ -90,9 +89,9 @@ impl ActiveThread<'_> {
                 what: CodeAndFlags { flags, code },
                 restore,
             };
-            self.thread().stack.push(Frame::Serving(Served::Broker(Box::new(call))));
-            process.show_serving(slot, self.state.core.thread(slot));
-            self.show_depth();
+            self.thread.thread().stack.push(Frame::Serving(Served::Broker(Box::new(call))));
+            process.show_serving(slot, self.thread.state.core.thread(slot));
+            self.thread.show_depth();
         }
         self.remember_buffer(base, delivery.buffer, descriptors);
         if let Some(trace) = process.traced() {
@@ -108,28 +107,32 @@ impl ActiveThread<'_> {
             ..place(base, &extent)
         };
         match delivery.security_context {
-            None => self.put(out, br::TRANSACTION, data.as_bytes()),
+            None => self.put(br::TRANSACTION, data.as_bytes()),
             Some(offset) => {
                 let secctx = base.wrapping_add(offset);
                 let with = TransactionDataSecctx { transaction_data: data, secctx };
-                self.put(out, br::TRANSACTION_SEC_CTX, with.as_bytes());
+                self.put(br::TRANSACTION_SEC_CTX, with.as_bytes());
             }
         }
         if oneway && let Some(trace) = process.traced() {
-            trace.freed(transaction, TaskId { tid: 0, ..self.who.named() }, CodeAndFlags { flags, code });
+            trace.freed(
+                transaction,
+                TaskId { tid: 0, ..self.thread.who.named() },
+                CodeAndFlags { flags, code },
+            );
         }
         Next::Stop
     }
 
     /// Delivers a reply: appends its return.
-    pub(super) fn deliver_reply(&mut self, reply: &BrokerReply, out: &mut Output<'_>) -> Next {
-        let process = self.process;
+    pub(super) fn deliver_reply(&mut self, reply: &BrokerReply) -> Next {
+        let process = self.thread.process;
         let BrokerReply { buffer, data_size, offsets_size, code, flags, number, .. } = *reply;
         let extent = Extent { buffer, data_size, offsets_size };
         let fetched = self.fetch_descriptors(&extent, number, reply.fds);
         let (Ok(descriptors), Some(base)) = (fetched, process.map_base()) else {
             process.send(&Request::FreeBuffer { offset: buffer });
-            self.put(out, br::FAILED_REPLY, &[]);
+            self.put(br::FAILED_REPLY, &[]);
             return Next::Stop;
         };
         self.remember_buffer(base, buffer, descriptors);
@@ -137,9 +140,9 @@ impl ActiveThread<'_> {
             trace.reply_delivered(reply, base.wrapping_add(buffer));
         }
         let data = TransactionData { code, flags, sender_euid: reply.euid, ..place(base, &extent) };
-        self.put(out, br::REPLY, data.as_bytes());
+        self.put(br::REPLY, data.as_bytes());
         if let Some(trace) = process.traced() {
-            trace.freed(number, self.who.named(), CodeAndFlags { flags, code });
+            trace.freed(number, self.thread.who.named(), CodeAndFlags { flags, code });
         }
         Next::Stop
     }
@@ -147,7 +150,7 @@ impl ActiveThread<'_> {
     fn remember_buffer(&mut self, base: u64, offset: u64, descriptors: Descriptors) {
         let Descriptors { objects, array, installed: [_, installed] } = descriptors;
         let buffer = Buffer { offset, descriptors: objects, array, installed };
-        self.state.buffers.insert(base.wrapping_add(offset), buffer);
+        self.thread.state.buffers.insert(base.wrapping_add(offset), buffer);
     }
 
     /// Fetches a delivery's descriptors and writes their local numbers into its objects.
@@ -160,8 +163,8 @@ impl ActiveThread<'_> {
         if count == 0 {
             return Ok(Descriptors::default());
         }
-        let (key, who) = (self.thread().key, self.who);
-        self.unlocked(|process| match process.line.fetch(key, &Request::TakeFds { transaction })? {
+        let (key, who) = (self.thread.thread().key, self.thread.who);
+        self.thread.unlocked(|process| match process.line.fetch(key, &Request::TakeFds { transaction })? {
             (0, all) => {
                 let (mut placed, caller) = (Descriptors::default(), process.caller(who));
                 let result = process.place_descriptors(extent, all, &mut placed, caller);
@@ -177,9 +180,9 @@ impl ActiveThread<'_> {
     /// Applies the caller's scheduling to this thread, for the call that it serves.
     #[inline]
     pub(super) fn inherit(&mut self, caller: Sched, node_flags: u32, oneway: bool) -> Restore {
-        let (process, before) = (self.process, self.own().before);
+        let (process, before) = (self.thread.process, self.thread.own().before);
         let asked = (caller, node_flags, oneway);
-        process.home.serve(self.who, process.settings.inherit, before, asked, process.trace.as_ref())
+        process.home.serve(self.thread.who, process.settings.inherit, before, asked, process.trace.as_ref())
     }
 }
 

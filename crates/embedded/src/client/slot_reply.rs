@@ -11,49 +11,46 @@ use sys::errno::ENOSPC;
 use super::active_thread::ActiveThread;
 use super::core::slot_call::SlotTicket;
 use super::core::thread::failed;
-use super::read::{Next, Output};
+use super::read::{Next, Reading};
 use super::slot_payload::{ReceiveError, SlotPayload};
 use crate::shm::call_slot::ReplyHeader;
 use crate::trace_events::CodeAndFlags;
 
-impl ActiveThread<'_> {
+impl Reading<'_, '_, '_> {
     /// Copies a reply and appends its return.
-    pub(super) fn deliver_slot_reply(
-        &mut self,
-        ticket: SlotTicket,
-        header: &ReplyHeader,
-        out: &mut Output<'_>,
-    ) -> Next {
-        let process = self.process;
+    pub(super) fn deliver_slot_reply(&mut self, ticket: SlotTicket, header: &ReplyHeader) -> Next {
+        let process = self.thread.process;
         let payload = SlotPayload::Reply(ticket.call, header.shape);
-        let received = match self.receive(&ticket.channel, payload, header.flags, None) {
+        let received = match self.thread.receive(&ticket.channel, payload, header.flags, None) {
             Ok(received) => received,
             Err(ReceiveError::NoRoom | ReceiveError::NoArea) => {
-                self.thread().extended_error = failed(ENOSPC);
-                self.disown(ticket);
-                self.put(out, br::FAILED_REPLY, &[]);
+                self.thread.thread().extended_error = failed(ENOSPC);
+                self.thread.disown(ticket);
+                self.put(br::FAILED_REPLY, &[]);
                 return Next::Stop;
             }
             Err(ReceiveError::Corrupt(corrupt)) => {
-                self.free_slot(&ticket);
+                self.thread.free_slot(&ticket);
                 ticket.channel.close_as(corrupt);
-                self.put(out, br::DEAD_REPLY, &[]);
+                self.put(br::DEAD_REPLY, &[]);
                 return Next::Stop;
             }
         };
-        self.free_slot(&ticket);
+        self.thread.free_slot(&ticket);
         let ReplyHeader { code, flags, .. } = *header;
         if let Some(trace) = process.traced() {
             trace.slot_reply_delivered(&ticket, header.shape, received.buffer);
         }
         let data = TransactionData { code, flags, sender_euid: ticket.channel.peer_euid, ..received };
-        self.put(out, br::REPLY, data.as_bytes());
+        self.put(br::REPLY, data.as_bytes());
         if let Some(trace) = process.traced() {
-            trace.slot_reply_over(self.who, &ticket, CodeAndFlags { flags, code });
+            trace.slot_reply_over(self.thread.who, &ticket, CodeAndFlags { flags, code });
         }
         Next::Stop
     }
+}
 
+impl ActiveThread<'_> {
     #[inline]
     fn free_slot(&mut self, ticket: &SlotTicket) {
         ticket.channel.free_slot(ticket.call);

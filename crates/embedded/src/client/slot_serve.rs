@@ -15,7 +15,7 @@ use super::active_thread::ActiveThread;
 use super::channel::NOBODY;
 use super::core::slot_call::BoxedCall;
 use super::core::thread::{Frame, Served};
-use super::read::{Next, Output};
+use super::read::{Next, Reading};
 use super::slot_payload::{ReceiveError, SlotPayload};
 use super::wake::Wake;
 use crate::rpc::protocol::ThreadKey;
@@ -29,14 +29,13 @@ impl Process {
     }
 }
 
-/// Delivering calls and replying.
-impl ActiveThread<'_> {
+impl Reading<'_, '_, '_> {
     /// Delivers a call: the thread serves it, and its return is appended.
-    pub(super) fn deliver_slot_call(&mut self, mut call: BoxedCall, out: &mut Output<'_>) -> Next {
-        let (process, node) = (self.process, call.node);
+    pub(super) fn deliver_slot_call(&mut self, mut call: BoxedCall) -> Next {
+        let (process, node) = (self.thread.process, call.node);
         let payload = SlotPayload::Request(&call.request);
         let header = &call.request.header;
-        let received = self.receive(&call.channel, payload, header.flags, Some(node.pin));
+        let received = self.thread.receive(&call.channel, payload, header.flags, Some(node.pin));
         let received = match received {
             Ok(received) => received,
             Err(error) => {
@@ -50,7 +49,7 @@ impl ActiveThread<'_> {
                 if let ReceiveError::Corrupt(corrupt) = error {
                     call.channel.close_as(corrupt);
                 }
-                self.state.core.unpin(node.pin);
+                self.thread.state.core.unpin(node.pin);
                 return Next::More;
             }
         };
@@ -67,12 +66,14 @@ impl ActiveThread<'_> {
         if let Some(trace) = process.traced() {
             trace.slot_call_delivered(&call, data.buffer);
         }
-        call.channel.call_slots.note_server(call.request.taken(), self.slot);
-        self.thread().stack.push(Frame::Serving(Served::CallSlot(call)));
-        self.put(out, br::TRANSACTION, data.as_bytes());
+        call.channel.call_slots.note_server(call.request.taken(), self.thread.slot);
+        self.thread.thread().stack.push(Frame::Serving(Served::CallSlot(call)));
+        self.put(br::TRANSACTION, data.as_bytes());
         Next::Stop
     }
+}
 
+impl ActiveThread<'_> {
     /// Replies through the call slot of the call.
     pub(super) fn reply_in_slot(
         &mut self,
