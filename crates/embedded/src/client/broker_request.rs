@@ -46,7 +46,7 @@ impl ActiveThread<'_> {
         if let Err(error) = sent {
             self.thread().pending = Pending::Plain;
             if error.kind() == io::ErrorKind::ConnectionReset {
-                self.end_connection();
+                self.state.end_connection(self.process);
             }
             return Err(error);
         }

@@ -12,8 +12,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Process;
-use super::active_thread::ActiveThread;
+use super::{Process, State};
 
 impl Process {
     /// Whether the broker runs, and its records can still be read: one system call.
@@ -29,19 +28,18 @@ impl Process {
     }
 }
 
-impl ActiveThread<'_> {
+impl State {
     /// Ends the connection, because its broker is gone: closes the channels, hangs up the descriptors for polling, and
     /// wakes every thread that waits.
     #[cold]
-    pub(super) fn end_connection(&mut self) {
-        let process = self.process;
+    pub(super) fn end_connection(&mut self, process: &Process) {
         if process.ended.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.state.core.channels.close_all();
-        self.state.pollables = 0;
-        self.state.own.iter_mut().for_each(|own| drop(own.pollable.take()));
+        self.core.channels.close_all();
+        self.pollables = 0;
+        self.own.iter_mut().for_each(|own| drop(own.pollable.take()));
         // The helpers of the descriptors sleep on the bells of their threads.
-        self.state.core.slots().into_iter().for_each(|slot| process.ring(slot));
+        self.core.slots().into_iter().for_each(|slot| process.ring(slot));
     }
 }

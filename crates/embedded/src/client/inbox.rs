@@ -78,7 +78,7 @@ impl Intake<'_, '_> {
                 // The broker left corrupt counts: nothing more can be read, and waiting threads get an error.
                 Err(_) => {
                     process.inbox_broken.store(true, Ordering::Relaxed);
-                    return self.thread.end_connection();
+                    return self.thread.state.end_connection(process);
                 }
             }
         }

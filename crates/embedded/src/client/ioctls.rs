@@ -205,7 +205,7 @@ impl ActiveThread<'_> {
                 }
                 Frame::Serving(Served::CallSlot(call)) => call.channel.fail(&call.request, NOBODY),
                 // The serving thread is not told; its reply is dropped on arrival.
-                Frame::Calling(Awaited::CallSlot(ticket)) => self.disown(ticket),
+                Frame::Calling(Awaited::CallSlot(ticket)) => self.state.disown(ticket),
                 Frame::Calling(Awaited::Broker(_)) => {}
             }
         }
@@ -225,7 +225,7 @@ impl ActiveThread<'_> {
                 self.state.core.unpin(call.node.pin);
             }
             Todo::Reply(reply) => process.send(&Request::FreeBuffer { offset: reply.buffer }),
-            Todo::SlotReply(reply) => self.disown(reply.ticket),
+            Todo::SlotReply(reply) => self.state.disown(reply.ticket),
             // Dropped with the thread, as in the C driver (contract REF-14).
             Todo::Work(_) | Todo::Word(_) | Todo::Refusal(_) | Todo::Small(..) => {}
         }

@@ -136,7 +136,7 @@ impl Process {
         let gone = checks && !self.is_connected();
         let mut thread = ActiveThread::new(self, Identity::Other(tid), key.slot, state);
         if gone {
-            thread.end_connection();
+            thread.state.end_connection(self);
         }
         thread.leave();
         if gone { Found::Gone } else { Found::Armed }

@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 
 use sys::errno::ENOSPC;
 
-use super::active_thread::ActiveThread;
+use super::State;
 use super::core::slot_call::SlotTicket;
 use super::core::thread::failed;
 use super::read::{Next, Reading};
@@ -20,23 +20,22 @@ impl Reading<'_, '_, '_> {
     /// Copies a reply and appends its return.
     pub(super) fn deliver_slot_reply(&mut self, ticket: SlotTicket, header: &ReplyHeader) -> Next {
         let process = self.thread.process;
-        let payload = SlotPayload::Reply(ticket.call, header.shape);
-        let received = match self.thread.receive(&ticket.channel, payload, header.flags, None) {
+        let received = match SlotPayload::Reply(&ticket, header).receive(self.thread) {
             Ok(received) => received,
             Err(ReceiveError::NoRoom | ReceiveError::NoArea) => {
                 self.thread.thread().extended_error = failed(ENOSPC);
-                self.thread.disown(ticket);
+                self.thread.state.disown(ticket);
                 self.put(br::FAILED_REPLY, &[]);
                 return Next::Stop;
             }
             Err(ReceiveError::Corrupt(corrupt)) => {
-                self.thread.free_slot(&ticket);
+                self.thread.state.free_slot(&ticket);
                 ticket.channel.close_as(corrupt);
                 self.put(br::DEAD_REPLY, &[]);
                 return Next::Stop;
             }
         };
-        self.thread.free_slot(&ticket);
+        self.thread.state.free_slot(&ticket);
         let ReplyHeader { code, flags, .. } = *header;
         if let Some(trace) = process.traced() {
             trace.slot_reply_delivered(&ticket, header.shape, received.buffer);
@@ -50,11 +49,11 @@ impl Reading<'_, '_, '_> {
     }
 }
 
-impl ActiveThread<'_> {
-    #[inline]
+impl State {
+    /// Frees the call slot of a call that is over.
     fn free_slot(&mut self, ticket: &SlotTicket) {
         ticket.channel.free_slot(ticket.call);
-        self.state.core.slot_call_over(ticket);
+        self.core.slot_call_over(ticket);
     }
 
     /// Gives up the reply to a call, because its thread exits or there is no room. The slot becomes free only
@@ -63,7 +62,7 @@ impl ActiveThread<'_> {
     pub(super) fn disown(&mut self, ticket: SlotTicket) {
         match ticket.is_over() {
             true => self.free_slot(&ticket),
-            false => self.state.core.channels.orphans.push(ticket),
+            false => self.core.channels.orphans.push(ticket),
         }
     }
 }

@@ -33,9 +33,8 @@ impl Reading<'_, '_, '_> {
     /// Delivers a call: the thread serves it, and its return is appended.
     pub(super) fn deliver_slot_call(&mut self, mut call: BoxedCall) -> Next {
         let (process, node) = (self.thread.process, call.node);
-        let payload = SlotPayload::Request(&call.request);
         let header = &call.request.header;
-        let received = self.thread.receive(&call.channel, payload, header.flags, Some(node.pin));
+        let received = SlotPayload::Request(&call).receive(self.thread);
         let received = match received {
             Ok(received) => received,
             Err(error) => {

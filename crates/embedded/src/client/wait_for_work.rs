@@ -188,7 +188,8 @@ impl Wait<'_, '_> {
         }
         self.give_up_slot_call();
         if !self.thread.process.is_connected() {
-            self.thread.end_connection();
+            let process = self.thread.process;
+            self.thread.state.end_connection(process);
         }
         self.holds()
     }

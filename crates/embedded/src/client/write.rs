@@ -137,7 +137,7 @@ impl ActiveThread<'_> {
         if clear {
             arena.zero(offset, len);
         }
-        self.free_placed(arena, offset);
+        self.state.free_placed(process, offset);
         if let Some(pin) = node {
             self.state.core.unpin(pin);
         }
