@@ -5,11 +5,13 @@
 //!   workers, in the lines of Android's tools; [`latency`]: tests of single calls.
 //! - What is made of many runs: [`suite`], all tests after one another; [`soak`], turns of them for hours; [`fuzz`], random programs
 //!   on several drivers; [`ab`], two sides in turns; [`matrix`], many kernels; [`bisect`], a commit.
+//! - [`tracing`]: recordings of a command; [`atrace`]: those of Android's tool.
 //!
 //! Not here: the words of the command line (`binderperf`), measuring (`bench`), what is written (`record`).
 #![forbid(unsafe_code)]
 
 pub mod ab;
+pub mod atrace;
 pub mod bisect;
 pub mod crowd;
 pub mod fuzz;
@@ -19,4 +21,5 @@ pub mod matrix;
 pub mod measure;
 pub mod soak;
 pub mod suite;
+pub mod tracing;
 pub mod verdict;

@@ -223,7 +223,7 @@ mod tests {
         for words in ["throughput", "binderperf-throughput"] {
             let page = of(&[words.to_owned()], &program).expect("a page");
             assert_eq!(page.name, "binderperf-throughput");
-            assert!(page.text.contains("binderperf-throughput - Measure calls"), "{}", page.text);
+            assert!(page.text.contains("\nbinderperf\\-throughput \\- Measure calls\n"), "{}", page.text);
             assert!(
                 page.text.contains("Where chance begins") && page.text.contains("SEE ALSO"),
                 "{}",

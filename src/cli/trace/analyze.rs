@@ -45,14 +45,15 @@ enum Form {
 
 /// Analyses the trace; returns the exit status.
 pub(super) fn run(args: &AnalyzeArgs) -> CommandResult {
-    args.draw.check(&args.file)?;
+    let drawing = args.draw.drawing();
+    drawing.as_ref().map_or(Ok(()), |drawing| drawing.check(&args.file))?;
     let analysis = args.ask.analyse(&args.file, args.perfetto.as_deref())?;
     let json = || analysis.to_json().map_err(|error| format!("could not write the answer as JSON: {error}"));
     say(&match args.format {
         Form::Text => analysis.to_string(),
         Form::Json => json().or_exit(exit::INTERNAL)?,
     })?;
-    args.draw.draw(&args.file, &analysis)?;
+    drawing.map_or(Ok(()), |drawing| drawing.draw(&args.file, &analysis))?;
     let counts = analysis.counts;
     if counts.calls + counts.oneway + counts.failed + counts.cut == 0 {
         if counts.scenes > 0 {

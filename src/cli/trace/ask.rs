@@ -86,7 +86,8 @@ impl AskArgs {
         answer(self.question(), trace, perfetto, tell)
     }
 
-    fn question(&self) -> AnalysisOptions {
+    /// What is asked of the trace.
+    pub(super) fn question(&self) -> AnalysisOptions {
         AnalysisOptions {
             deadline_ns: self.deadline_us.map(|us| us.saturating_mul(1000)),
             worst: self.worst as usize,
