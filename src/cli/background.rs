@@ -3,10 +3,10 @@
 
 use bench::background::{BackgroundOptions, GroupKind};
 use bench::plan::Flavour;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use conduct::verdict::background_status;
 
-use super::choice;
+use super::choice::{self, Table};
 use super::driver::DriverArgs;
 use super::experiment::ExperimentArgs;
 use super::{CommandResult, command_line};
@@ -25,8 +25,8 @@ pub(crate) struct BackgroundArgs {
     flavour: Flavour,
 
     /// What the background is
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Kind::Auto)]
-    group: Kind,
+    #[arg(long, value_parser = choice::table(&KINDS), value_name = "WHAT", default_value = "auto")]
+    group: GroupKind,
 
     /// Foreground processes that hog the CPU
     #[arg(long, value_name = "N", default_value_t = BackgroundOptions::usual().hogs, allow_negative_numbers = true)]
@@ -50,25 +50,18 @@ pub(crate) struct BackgroundArgs {
     common: ExperimentArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// A control group if one can be made, else a nice value
-    Auto,
-    /// A control group with a twentieth of the CPU time (version 1 or 2)
-    Cgroup,
-    /// Nice 10
-    Nice,
-}
+/// Kinds of the background.
+const KINDS: Table<GroupKind, 3> = [
+    (GroupKind::Auto, "auto", "A control group if one can be made, else a nice value"),
+    (GroupKind::Cgroup, "cgroup", "A control group with a twentieth of the CPU time (version 1 or 2)"),
+    (GroupKind::Nice, "nice", "Nice 10"),
+];
 
 impl BackgroundArgs {
     fn options(&self) -> Result<BackgroundOptions, String> {
         let options = BackgroundOptions {
             flavour: self.flavour,
-            group: match self.group {
-                Kind::Auto => GroupKind::Auto,
-                Kind::Cgroup => GroupKind::Cgroup,
-                Kind::Nice => GroupKind::Nice,
-            },
+            group: self.group,
             hogs: self.hogs,
             work_us: self.work,
             iterations: self.iterations,

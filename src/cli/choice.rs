@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// A parser for one of these values.
 pub(super) fn of<T>(values: impl IntoIterator<Item = T>) -> impl TypedValueParser<Value = T>
@@ -15,11 +15,41 @@ where
     PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
 }
 
+/// Values with the word and the help of each; no help if it is empty.
+pub(super) type Table<T, const N: usize> = [(T, &'static str, &'static str); N];
+
+/// Both positions of a switch.
+pub(super) const ON_OFF: Table<bool, 2> = [(true, "on", ""), (false, "off", "")];
+
+/// A parser for one of these values by its word.
+pub(super) fn table<T>(rows: &'static [(T, &'static str, &'static str)]) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    let shown = |(_, word, help): &(T, &'static str, &'static str)| {
+        let value = PossibleValue::new(*word);
+        if help.is_empty() { value } else { value.help(*help) }
+    };
+    PossibleValuesParser::new(rows.iter().map(shown)).try_map(|given| {
+        let row = rows.iter().find(|(_, word, _)| *word == given);
+        row.map(|(value, ..)| value.clone()).ok_or("none of the values")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use bench::plan::Driver;
     use clap::{Arg, Command};
+
+    #[test]
+    fn a_word_means_its_row() {
+        let argument = Arg::new("switch").value_parser(table(&ON_OFF));
+        let command = Command::new("x").no_binary_name(true).arg(argument);
+        let read = |word: &str| command.clone().try_get_matches_from([word]);
+        assert_eq!(read("off").expect("a row").get_one("switch"), Some(&false));
+        assert!(read("maybe").expect_err("no row").to_string().contains("on, off"));
+    }
 
     #[test]
     fn a_value_is_one_of_those_and_its_type_reads_it() {

@@ -4,10 +4,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use record::across::By;
 use record::compare::compare;
 use store::across::read;
 
-use super::grouping::Grouping;
+use super::choice;
+use super::grouping::GROUPINGS;
 use super::records::CompareFlags;
 use super::{CommandResult, OrExit, exit, tell};
 
@@ -26,8 +28,8 @@ pub(crate) struct CompareArgs {
     records: Vec<PathBuf>,
 
     /// Put all records beside one another, by device, kernel or build
-    #[arg(help_heading = "Comparing", long, value_enum, value_name = "GROUPS", num_args = 0..=1, require_equals = true, default_missing_value = "device")]
-    across: Option<Grouping>,
+    #[arg(help_heading = "Comparing", long, value_parser = choice::table(&GROUPINGS), value_name = "GROUPS", num_args = 0..=1, require_equals = true, default_missing_value = "device")]
+    across: Option<By>,
 
     #[command(flatten)]
     flags: CompareFlags,
@@ -36,7 +38,7 @@ pub(crate) struct CompareArgs {
 /// Compares them.
 pub(crate) fn run(args: &CompareArgs) -> CommandResult {
     if let Some(grouping) = args.across {
-        let found = read(&args.records, grouping.into(), args.flags.metric(), tell)?;
+        let found = read(&args.records, grouping, args.flags.metric(), tell)?;
         args.flags.sink().deliver(&args.flags.format.of_across(&found))?;
         return Ok(exit::FINE);
     }

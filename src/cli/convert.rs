@@ -11,6 +11,7 @@ use store::input::is_same_file;
 use store::job_log::signals;
 use store::records::read;
 
+use super::choice::{self, Table};
 use super::output::Sink;
 use super::{CommandResult, Failure, exit, say, tell};
 
@@ -24,8 +25,8 @@ pub(crate) struct ConvertArgs {
     #[arg(required = true)]
     file: Vec<PathBuf>,
     /// The format
-    #[arg(long, value_enum, value_name = "FORMAT", required_unless_present = "from")]
-    to: Option<Format>,
+    #[arg(long, value_parser = choice::table(&FORMATS), value_name = "FORMAT", required_unless_present = "from")]
+    to: Option<Target>,
     /// Read the log of a LAVA job, or the text that its device printed, instead of a record
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["to", "attach"])]
     from: Option<Source>,
@@ -46,47 +47,31 @@ enum Source {
 }
 
 /// Formats of other programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Google Benchmark's JSON, for compare.py and other readers of it
-    Gbench,
-    /// JUnit's XML, for continuous integration
-    Junit,
-    /// The kernel's test protocol
-    Ktap,
-    /// Signals in the output of a LAVA job
-    Lava,
-    /// A submission to KCIDB, schema 5.3
-    Kcidb,
-    /// A row for each run and a column for each measure, for Apache Otava and spreadsheets
-    Csv,
-}
-
-impl From<Format> for Target {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Gbench => Self::Gbench,
-            Format::Junit => Self::Junit,
-            Format::Ktap => Self::Ktap,
-            Format::Lava => Self::Lava,
-            Format::Kcidb => Self::Kcidb,
-            Format::Csv => Self::Csv,
-        }
-    }
-}
+const FORMATS: Table<Target, 6> = [
+    (Target::Gbench, "gbench", "Google Benchmark's JSON, for compare.py and other readers of it"),
+    (Target::Junit, "junit", "JUnit's XML, for continuous integration"),
+    (Target::Ktap, "ktap", "The kernel's test protocol"),
+    (Target::Lava, "lava", "Signals in the output of a LAVA job"),
+    (Target::Kcidb, "kcidb", "A submission to KCIDB, schema 5.3"),
+    (
+        Target::Csv,
+        "csv",
+        "A row for each run and a column for each measure, for Apache Otava and spreadsheets",
+    ),
+];
 
 /// Converts them.
 pub(crate) fn run(arguments: &ConvertArgs) -> CommandResult {
     let Some(format) = arguments.to else {
         return lava_log::run(&arguments.file, arguments.output.as_deref());
     };
-    if arguments.attach && format != Format::Lava {
+    if arguments.attach && format != Target::Lava {
         return Err(Failure::new(exit::USAGE, "--attach goes with --to lava"));
     }
     let runs = arguments.file.iter().map(|path| read(path, tell)).collect::<Result<Vec<_>, _>>()?;
     let text = match arguments.attach {
         true => signals(&arguments.file, &runs, tell).map_err(Failure::from),
-        false => convert(&runs, format.into()).map_err(|why| {
+        false => convert(&runs, format).map_err(|why| {
             let names: Vec<String> = arguments.file.iter().map(|file| file.display().to_string()).collect();
             Failure::new(exit::USAGE, format_args!("{}: {why}", names.join(", ")))
         }),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use bench::plan::{Device, Driver, Inherit, Settings, Waiting, Wanted};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 
-use super::choice;
+use super::choice::{self, ON_OFF};
 
 /// Environment variable with the default of `--driver`: Android's tools have no flag for it.
 const VARIABLE: &str = "BINDERPERF_DRIVER";
@@ -41,14 +41,8 @@ pub(crate) struct DriverArgs {
 
     /// Embedded driver: pass calls of up to 128 KiB without objects other than scattered buffers directly between processes,
     /// not through the broker [default: on]
-    #[arg(long, alias = "lanes", help_heading = "Driver", value_name = "on|off")]
-    direct: Option<Switch>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Switch {
-    On,
-    Off,
+    #[arg(long, alias = "lanes", help_heading = "Driver", value_name = "on|off", value_parser = choice::table(&ON_OFF))]
+    direct: Option<bool>,
 }
 
 /// How threads wait, and the longest spin.
@@ -131,7 +125,7 @@ impl DriverArgs {
             inherit: self.inherit.unwrap_or(inherit),
             waiting: self.wait.map_or(usual.waiting, |wait| wait.waiting),
             spin_budget_ns: self.wait.and_then(|wait| wait.budget_ns).unwrap_or(usual.spin_budget_ns),
-            call_slots: self.direct != Some(Switch::Off),
+            call_slots: self.direct.unwrap_or(true),
         }
     }
 }

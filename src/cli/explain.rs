@@ -12,6 +12,7 @@ use live::reports::{LOST, Reports};
 use store::evidence::from_files;
 use store::input;
 
+use super::choice::{self, Table};
 use super::state::Whose;
 use super::{CommandResult, Failure, OrExit, exit, note, say, tell};
 
@@ -50,7 +51,7 @@ pub(crate) struct ExplainArgs {
     html: Option<PathBuf>,
 
     /// Exit with 1 from this grade on
-    #[arg(long, value_enum, value_name = "GRADE", default_value_t = FailOn::Bad)]
+    #[arg(long, value_parser = choice::table(&GRADES), value_name = "GRADE", default_value = "bad")]
     fail_on: FailOn,
 }
 
@@ -62,29 +63,16 @@ enum Form {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum FailOn {
-    /// Calls fail or do not come back
-    Bad,
-    /// Also what is about to go wrong, or went wrong once
-    Warning,
-    /// Anything
-    Note,
-    /// Never
-    Never,
-}
+/// The lowest grade that is meant; none if none is.
+pub(super) type FailOn = Option<Grade>;
 
-impl FailOn {
-    /// The lowest grade that is meant; none if none is.
-    pub(super) fn grade(self) -> Option<Grade> {
-        match self {
-            Self::Bad => Some(Grade::Bad),
-            Self::Warning => Some(Grade::Warning),
-            Self::Note => Some(Grade::Note),
-            Self::Never => None,
-        }
-    }
-}
+/// Grades from which on something is meant.
+pub(super) const GRADES: Table<FailOn, 4> = [
+    (Some(Grade::Bad), "bad", "Calls fail or do not come back"),
+    (Some(Grade::Warning), "warning", "Also what is about to go wrong, or went wrong once"),
+    (Some(Grade::Note), "note", "Anything"),
+    (None, "never", "Never"),
+];
 
 /// Largest source that is read, in bytes.
 const MOST_SOURCE: u64 = 16 << 20;
@@ -115,7 +103,7 @@ pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
 }
 
 fn status(args: &ExplainArgs, worst: Option<Grade>) -> u8 {
-    let is_met = |worst| args.fail_on.grade().is_some_and(|grade| worst >= grade);
+    let is_met = |worst| args.fail_on.is_some_and(|grade| worst >= grade);
     if worst.is_some_and(is_met) { exit::FAILED } else { exit::FINE }
 }
 

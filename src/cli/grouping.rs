@@ -1,26 +1,13 @@
 //! The option `--across`: the fact by which records of many devices are grouped.
 //! Not here: reading them (`store::across`).
 
-use clap::ValueEnum;
 use record::across::By;
 
-/// Fact by which records are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Grouping {
-    /// The serial number of a phone, elsewhere the name of the machine
-    Device,
-    /// The kernel's release and architecture
-    Kernel,
-    /// The build of the system: of a phone its fingerprint, elsewhere that of the kernel
-    Build,
-}
+use super::choice::Table;
 
-impl From<Grouping> for By {
-    fn from(grouping: Grouping) -> Self {
-        match grouping {
-            Grouping::Device => Self::Device,
-            Grouping::Kernel => Self::Kernel,
-            Grouping::Build => Self::Build,
-        }
-    }
-}
+/// Facts by which records are grouped.
+pub(super) const GROUPINGS: Table<By, 3> = [
+    (By::Device, "device", "The serial number of a phone, elsewhere the name of the machine"),
+    (By::Kernel, "kernel", "The kernel's release and architecture"),
+    (By::Build, "build", "The build of the system: of a phone its fingerprint, elsewhere that of the kernel"),
+];

@@ -2,12 +2,13 @@
 //! Not here: the scenes (`bench::inheritance`), the table (`record::experiments::inheritance`).
 
 use bench::inheritance::{self, InheritanceError, InheritanceOptions};
-use bench::plan::{Dialect, Inherit};
+use bench::plan::{Dialect, Flavour, Inherit};
 use clap::{Args, ValueEnum};
 use conduct::verdict::inheritance_status;
 use record::experiments::inheritance::text;
 use record::{Driver, Inheritance};
 
+use super::choice::{self, ON_OFF, Table};
 use super::driver::DriverArgs;
 use super::{CommandResult, Failure, OrExit, exit, say};
 
@@ -21,32 +22,20 @@ pub(crate) struct InheritanceArgs {
     driver: DriverArgs,
 
     /// The library, objects and context to use
-    #[arg(long, value_enum, default_value_t = Flavour::Hwbinder)]
+    #[arg(long, value_parser = choice::of([Flavour::Hwbinder, Flavour::Binder]), default_value_t = Flavour::Hwbinder)]
     flavour: Flavour,
 
     /// Whether the objects ask for the policies of real-time callers (INHERIT_RT) [default: on for hwbinder, off for binder]
-    #[arg(long, value_name = "on|off")]
-    inherit_rt: Option<Switch>,
+    #[arg(long, value_name = "on|off", value_parser = choice::table(&ON_OFF))]
+    inherit_rt: Option<bool>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
     /// Inject a fault into the servers' embedded driver, to see the test fail
-    #[arg(long, value_name = "FAULT", hide = true)]
-    driver_fault: Option<DriverFault>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Flavour {
-    Hwbinder,
-    Binder,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Switch {
-    On,
-    Off,
+    #[arg(long, value_name = "FAULT", hide = true, value_parser = choice::table(&FAULTS))]
+    driver_fault: Option<Inherit>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,21 +44,19 @@ enum Format {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum DriverFault {
-    DropInheritance,
-}
+/// Faults of the servers' driver: what it inherits then.
+const FAULTS: Table<Inherit, 1> = [(Inherit::None, "drop-inheritance", "")];
 
 impl InheritanceArgs {
     fn options(&self) -> InheritanceOptions {
         let dialect = match self.flavour {
-            Flavour::Hwbinder => Dialect::Hwbinder,
+            Flavour::Hwbinder | Flavour::Passthrough => Dialect::Hwbinder,
             Flavour::Binder => Dialect::Binder(bench::plan::Release::default()),
         };
         let usual = InheritanceOptions::usual(dialect);
         InheritanceOptions {
-            inherit_rt: self.inherit_rt.map_or(usual.inherit_rt, |switch| switch == Switch::On),
-            servers_inherit: self.driver_fault.map(|DriverFault::DropInheritance| Inherit::None),
+            inherit_rt: self.inherit_rt.unwrap_or(usual.inherit_rt),
+            servers_inherit: self.driver_fault,
             ..usual
         }
     }

@@ -4,10 +4,10 @@
 use bench::inversion::InversionOptions;
 use bench::load::LoadClass;
 use bench::plan::{Flavour, fresh_seed};
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args};
 use conduct::verdict::inversion_status;
 
-use super::choice;
+use super::choice::{self, Table};
 use super::driver::DriverArgs;
 use super::experiment::ExperimentArgs;
 use super::{A_YEAR_S, CommandResult, command_line};
@@ -52,8 +52,8 @@ pub(crate) struct InversionArgs {
     rounds: u32,
 
     /// The result that makes the exit status 0
-    #[arg(help_heading = "Verdict", long, value_enum, value_name = "WHAT", default_value_t = Expected::None)]
-    expect: Expected,
+    #[arg(help_heading = "Verdict", long, action = ArgAction::Set, value_parser = choice::table(&EXPECTED), value_name = "WHAT", default_value = "none")]
+    expect: bool,
 
     /// Seed of the pauses between calls [default: the time]
     #[arg(long, value_name = "N")]
@@ -67,13 +67,15 @@ pub(crate) struct InversionArgs {
     patience: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Expected {
-    /// No inversion with inheritance
-    None,
-    /// Inversion in spite of inheritance, as on drivers that do not inherit real-time policies
-    Inversion,
-}
+/// Whether inversion is expected.
+const EXPECTED: Table<bool, 2> = [
+    (false, "none", "No inversion with inheritance"),
+    (
+        true,
+        "inversion",
+        "Inversion in spite of inheritance, as on drivers that do not inherit real-time policies",
+    ),
+];
 
 impl InversionArgs {
     fn options(&self) -> Result<InversionOptions, String> {
@@ -99,7 +101,5 @@ impl InversionArgs {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &InversionArgs) -> CommandResult {
-    args.common.measure(args.options(), bench::inversion::execute, |run| {
-        inversion_status(run, args.expect == Expected::Inversion)
-    })
+    args.common.measure(args.options(), bench::inversion::execute, |run| inversion_status(run, args.expect))
 }

@@ -8,7 +8,7 @@ mod common;
 mod ping;
 mod sweep;
 
-use bench::latency::verdict as judging;
+use bench::latency::verdict::Expected;
 use bench::latency::{Injected, LatencyOptions};
 use bench::plan::{Flavour, Release};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -17,6 +17,7 @@ use record::Run;
 use record::render::latency::aosp::Tool;
 use record::render::latency::{Options, json, table};
 
+use super::choice::{self, ON_OFF, Table};
 use super::exact::ExactArgs;
 use super::{CommandResult, Failure, OrExit, exit, parse};
 use common::CommonArgs;
@@ -90,11 +91,11 @@ pub(super) struct TestArgs {
     cpus: Option<[u32; 2]>,
 
     /// Whether the service's node inherits real-time priorities [default: on for hwbinder, off for binder]
-    #[arg(help_heading = "Service", long, value_name = "on|off")]
-    inherit_rt: Option<Switch>,
+    #[arg(help_heading = "Service", long, value_name = "on|off", value_parser = choice::table(&ON_OFF))]
+    inherit_rt: Option<bool>,
 
     /// Required level of inheritance, else the exit status is 1: rt, nice, none, or driver: what this driver promises [default: driver; rt under Android's names]
-    #[arg(help_heading = "Verdict", long, value_name = "LEVEL", value_enum)]
+    #[arg(help_heading = "Verdict", long, value_name = "LEVEL", value_parser = choice::table(&LEVELS))]
     expect: Option<Expected>,
 
     /// Skip the tests of single situations: queued, nested and oneway calls, minimum, restoration
@@ -117,12 +118,6 @@ pub(super) struct TestArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Switch {
-    On,
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// The JSON of Android's tools, with further members
     Json,
@@ -140,24 +135,13 @@ impl Form {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Expected {
-    Rt,
-    Nice,
-    None,
-    Driver,
-}
-
-impl From<Expected> for judging::Expected {
-    fn from(expected: Expected) -> Self {
-        match expected {
-            Expected::Rt => Self::Rt,
-            Expected::Nice => Self::Nice,
-            Expected::None => Self::None,
-            Expected::Driver => Self::Driver,
-        }
-    }
-}
+/// Levels of inheritance.
+const LEVELS: Table<Expected, 4> = [
+    (Expected::Rt, "rt", ""),
+    (Expected::Nice, "nice", ""),
+    (Expected::None, "none", ""),
+    (Expected::Driver, "driver", ""),
+];
 
 /// The CPUs of client and server, as in `0,1`.
 fn two_cpus(text: &str) -> Result<[u32; 2], String> {
@@ -215,7 +199,7 @@ fn run_test(flavour: Flavour, args: &TestArgs, applet: bool) -> CommandResult {
     let options = Options { verbose: args.common.verbose, raw: args.common.raw_data, android: applet };
     let form = args.format.unwrap_or(Form::Json);
     let asked = args.common.asked(args.placed(flavour, false)?);
-    asked.pairs(args.expect.unwrap_or(usual).into(), |run| form.of(run, options))
+    asked.pairs(args.expect.unwrap_or(usual), |run| form.of(run, options))
 }
 
 /// Runs a test with the output and the exit status of Android's tool.
@@ -263,7 +247,7 @@ impl TestArgs {
         self.common.applied(LatencyOptions {
             pairs: self.pairs,
             payload: self.payload.unwrap_or(usual.payload),
-            inherit_rt: self.inherit_rt.map_or(usual.inherit_rt, |switch| switch == Switch::On),
+            inherit_rt: self.inherit_rt.unwrap_or(usual.inherit_rt),
             // Android's output does not show them.
             scenes: !self.no_scenes && !exact,
             every_role: self.common.verbose && exact,

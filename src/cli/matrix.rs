@@ -12,6 +12,7 @@ use conduct::matrix;
 use record::matrix::Matrix;
 use record::render::matrix as render;
 
+use super::choice::{self, Table};
 use super::output::Sink;
 use super::program::Program;
 use super::records::metrics;
@@ -31,8 +32,8 @@ pub(crate) struct MatrixArgs {
     kernels: Vec<(String, String)>,
 
     /// A set of kernels, and its tests unless others are given; those that are missing are built, which takes minutes each
-    #[arg(long, value_name = "SET", value_enum, conflicts_with = "kernels")]
-    preset: Option<Set>,
+    #[arg(long, value_name = "SET", value_parser = choice::table(&PRESETS), conflicts_with = "kernels")]
+    preset: Option<Preset>,
 
     /// A test and its flags, in quotes; may be repeated [default: the preset's, else throughput of binder and hwbinder at 4 B, 4 KiB and 64 KiB]
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true, value_parser = words)]
@@ -110,15 +111,11 @@ impl MatrixArgs {
     /// The kernels, with a name each.
     fn wanted(&self) -> Result<Vec<(String, Source)>, String> {
         let given = || self.kernels.iter().map(|(name, word)| (name.clone(), Source::Given(word.clone())));
-        self.preset().map_or_else(|| Ok(given().collect()), Preset::kernels)
-    }
-
-    fn preset(&self) -> Option<Preset> {
-        self.preset.map(Preset::from)
+        self.preset.map_or_else(|| Ok(given().collect()), Preset::kernels)
     }
 
     fn options(&self, kernels: &Kernels) -> Result<MatrixOptions, String> {
-        let preset = self.preset().map(Preset::tests).unwrap_or_default();
+        let preset = self.preset.map(Preset::tests).unwrap_or_default();
         let tests = match (&self.tests[..], preset) {
             ([], []) => usual_tests(),
             ([], preset) => preset.iter().map(|test| words(test)).collect::<Result<_, _>>()?,
@@ -135,29 +132,19 @@ impl MatrixArgs {
     }
 }
 
-/// A set of kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Set {
-    /// Checks of the kernel, preemption models, HZ, tracing: what configuration costs
-    Page,
-    /// The driver in C and the one in Rust
-    Drivers,
-    /// Debian's 6.1, 6.12 and 7.2
-    Versions,
-    /// Debian's 7.2 with each preemption model of the boot option preempt=, its real-time build, sched_ext; proxy execution
-    Sched,
-    /// Priorities: passed on not at all (Rust), nice (C), real-time (C with contrib/kernel/inherit-rt.patch)
-    Inherit,
-}
-
-impl From<Set> for Preset {
-    fn from(set: Set) -> Self {
-        match set {
-            Set::Page => Self::Page,
-            Set::Drivers => Self::Drivers,
-            Set::Versions => Self::Versions,
-            Set::Sched => Self::Sched,
-            Set::Inherit => Self::Inherit,
-        }
-    }
-}
+/// The sets of kernels.
+const PRESETS: Table<Preset, 5> = [
+    (Preset::Page, "page", "Checks of the kernel, preemption models, HZ, tracing: what configuration costs"),
+    (Preset::Drivers, "drivers", "The driver in C and the one in Rust"),
+    (Preset::Versions, "versions", "Debian's 6.1, 6.12 and 7.2"),
+    (
+        Preset::Sched,
+        "sched",
+        "Debian's 7.2 with each preemption model of the boot option preempt=, its real-time build, sched_ext; proxy execution",
+    ),
+    (
+        Preset::Inherit,
+        "inherit",
+        "Priorities: passed on not at all (Rust), nice (C), real-time (C with contrib/kernel/inherit-rt.patch)",
+    ),
+];

@@ -4,13 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use record::across::By;
 use record::compare::Metric;
 use record::render::across as beside;
 use record::render::report::{html, json, markdown, summary};
 use store::across;
 use store::bundle::read;
 
-use super::grouping::Grouping;
+use super::choice;
+use super::grouping::GROUPINGS;
 use super::output::Sink;
 use super::records;
 use super::{CommandResult, Failure, OrExit, exit, say, tell};
@@ -29,8 +31,8 @@ pub(crate) struct ReportArgs {
     paths: Vec<PathBuf>,
 
     /// Put all records beside one another, by device, kernel or build: a page, a summary or JSON
-    #[arg(long, value_enum, value_name = "GROUPS", num_args = 0..=1, require_equals = true, default_missing_value = "device")]
-    across: Option<Grouping>,
+    #[arg(long, value_parser = choice::table(&GROUPINGS), value_name = "GROUPS", num_args = 0..=1, require_equals = true, default_missing_value = "device")]
+    across: Option<By>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Html)]
@@ -83,8 +85,8 @@ fn alone(args: &ReportArgs) -> Result<String, Failure> {
 }
 
 /// The report of many records beside one another.
-fn beside(args: &ReportArgs, grouping: Grouping) -> Result<String, Failure> {
-    let found = across::read(&args.paths, grouping.into(), Metric::Median, tell)?;
+fn beside(args: &ReportArgs, grouping: By) -> Result<String, Failure> {
+    let found = across::read(&args.paths, grouping, Metric::Median, tell)?;
     Ok(match args.format {
         Form::Html => beside::html(&found).or_exit(exit::INTERNAL)?,
         Form::Markdown => records::Form::Markdown.of_across(&found),

@@ -16,6 +16,7 @@ use live::top::column::Column;
 use screen::view::{View, opened_by};
 use screen::{PAUSE, text};
 
+use super::choice::{self, Table};
 use super::output::Sink;
 use super::state::Whose;
 use super::{CommandResult, Failure, OrExit, exit, note, terminal};
@@ -43,8 +44,8 @@ pub(crate) struct TopArgs {
     format: Form,
 
     /// Whose figures are shown first
-    #[arg(long, value_enum, default_value_t = Whom::Processes, help_heading = "What is shown")]
-    by: Whom,
+    #[arg(long, value_parser = choice::table(&SUBJECTS), default_value = "processes", help_heading = "What is shown")]
+    by: By,
 
     /// Sort by this column: name, pid, calls/s, made/s, p50, p99, bytes/s, failed, oneway, buffers, busy, oldest, deaths
     #[arg(long, value_name = "COLUMN", default_value = "calls/s", value_parser = str::parse::<Column>, help_heading = "What is shown")]
@@ -78,28 +79,13 @@ enum Form {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Whom {
-    /// Processes
-    Processes,
-    /// Threads
-    Threads,
-    /// Methods of nodes
-    Methods,
-    /// Caller and called process
-    Pairs,
-}
-
-impl From<Whom> for By {
-    fn from(whom: Whom) -> Self {
-        match whom {
-            Whom::Processes => Self::Processes,
-            Whom::Threads => Self::Threads,
-            Whom::Methods => Self::Methods,
-            Whom::Pairs => Self::Pairs,
-        }
-    }
-}
+/// Whose figures are shown.
+const SUBJECTS: Table<By, 4> = [
+    (By::Processes, "processes", "Processes"),
+    (By::Threads, "threads", "Threads"),
+    (By::Methods, "methods", "Methods of nodes"),
+    (By::Pairs, "pairs", "Caller and called process"),
+];
 
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
@@ -129,7 +115,7 @@ pub(crate) fn run(args: &TopArgs) -> CommandResult {
         all.push(untraced.to_owned());
         return Err(Failure::new(exit::UNABLE, all.join("\nbinderperf: ")));
     }
-    let view = View::new(args.by.into(), args.sort, &args.filter);
+    let view = View::new(args.by, args.sort, &args.filter);
     let has_keys = terminal::is_terminal() && std::io::stdin().is_terminal();
     let shown = match has_keys && !args.batch && args.format == Form::Text {
         true => screen::run(&mut session, view, args.count).or_exit(exit::UNABLE).map(|()| exit::FINE),

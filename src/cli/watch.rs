@@ -12,7 +12,8 @@ use live::watch::{Observer, WatchOptions, watch};
 use live::when::Condition;
 use store::lock::FolderLock;
 
-use super::explain::FailOn;
+use super::choice;
+use super::explain::{FailOn, GRADES};
 use super::progress::StatusLine;
 use super::state::Whose;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, say, tell};
@@ -38,7 +39,7 @@ pub(crate) struct WatchArgs {
     unanswered: Option<u64>,
 
     /// Catch a new finding of `explain` from this grade on
-    #[arg(help_heading = "What to catch", long, value_enum, value_name = "GRADE", default_value_t = FailOn::Bad)]
+    #[arg(help_heading = "What to catch", long, value_parser = choice::table(&GRADES), value_name = "GRADE", default_value = "bad")]
     finding: FailOn,
 
     /// Action after a catch, in the given order: trace (turn tracing off in the buffer that all share), snapshot (the machine's files, as of doctor --save; always first, as a part of the catch), signal PID or PID:SIG, exec CMD (with BINDERPERF_CATCH and BINDERPERF_TRIGGER), stop or continue; may be repeated
@@ -80,7 +81,7 @@ impl WatchArgs {
             when: self.when.clone(),
             deadline_us: self.deadline_us,
             unanswered_s: self.unanswered,
-            finding: self.finding.grade(),
+            finding: self.finding,
             then: self.then.clone(),
             most: self.most,
             out: self.out.clone(),

@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use fleet::lava::{self as job, Job};
+use clap::Args;
+use fleet::lava::{Device, Job};
 use vm::Arch;
 
 use super::lava_case;
-use crate::cli::choice;
+use crate::cli::choice::{self, Table};
 use crate::cli::program::Program;
 use crate::cli::progress::StatusLine;
 use crate::cli::{CommandResult, OrExit, applet, exit, say};
@@ -25,7 +25,7 @@ pub(super) struct LavaArgs {
     out: PathBuf,
 
     /// Kind of device
-    #[arg(long, value_enum, value_name = "KIND", default_value = "qemu")]
+    #[arg(long, value_parser = choice::table(&DEVICES), value_name = "KIND", default_value = "qemu")]
     device: Device,
 
     /// LAVA's name of the device type [default: the kind]
@@ -78,25 +78,11 @@ pub(super) struct LavaArgs {
 }
 
 /// Kinds of devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Device {
-    /// A guest that LAVA boots
-    Qemu,
-    /// A board that LAVA reaches by ssh
-    Ssh,
-    /// A phone that LAVA flashes by fastboot and reaches by adb
-    Fastboot,
-}
-
-impl From<Device> for job::Device {
-    fn from(device: Device) -> Self {
-        match device {
-            Device::Qemu => Self::Qemu,
-            Device::Ssh => Self::Ssh,
-            Device::Fastboot => Self::Fastboot,
-        }
-    }
-}
+const DEVICES: Table<Device, 3> = [
+    (Device::Qemu, "qemu", "A guest that LAVA boots"),
+    (Device::Ssh, "ssh", "A board that LAVA reaches by ssh"),
+    (Device::Fastboot, "fastboot", "A phone that LAVA flashes by fastboot and reaches by adb"),
+];
 
 /// Writes the job.
 pub(super) fn run(args: &LavaArgs, program: &Program) -> CommandResult {
@@ -111,7 +97,7 @@ pub(super) fn run(args: &LavaArgs, program: &Program) -> CommandResult {
     lava_case::check(&words, program)?;
     let job = Job {
         out: args.out.clone(),
-        device: args.device.into(),
+        device: args.device,
         device_type: args.device_type.clone(),
         url: args.url.clone(),
         program: std::env::current_exe().or_exit(exit::INTERNAL)?,

@@ -8,14 +8,15 @@ use bench::latency::{Injected, LatencyOptions};
 use bench::load::LoadSpec;
 use bench::plan::{Flavour, Inherit, Release};
 use bench::sweep::{Grid, execute, usual_pairs};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use conduct::measure::measure;
 use conduct::verdict::sweep_status;
 use record::render::latency::Options;
 
+use super::super::choice::{self, ON_OFF, Table};
 use super::super::driver::DriverArgs;
 use super::super::{A_YEAR_S, CommandResult, command_line};
-use super::{Form, Switch};
+use super::Form;
 
 /// Measure latency over a grid of pairs, payloads, loads and deadlines, and how many calls per second are
 /// sustained
@@ -23,8 +24,8 @@ use super::{Form, Switch};
 #[command(disable_version_flag = true)]
 pub(super) struct SweepArgs {
     /// The library that the pairs use
-    #[arg(long, value_enum, default_value_t = Speak::Hwbinder)]
-    flavour: Speak,
+    #[arg(long, value_parser = choice::table(&LIBRARIES), default_value = "hwbinder")]
+    flavour: Flavour,
 
     /// Numbers of concurrent pairs [default: 1, and one less than the CPUs]
     #[arg(short = 'w', long, alias = "pair", value_name = "N", value_delimiter = ',')]
@@ -59,8 +60,8 @@ pub(super) struct SweepArgs {
     confidence: f64,
 
     /// Whether the service's node inherits real-time priorities [default: on for hwbinder, off for binder]
-    #[arg(help_heading = "Service", long, value_name = "on|off")]
-    inherit_rt: Option<Switch>,
+    #[arg(help_heading = "Service", long, value_name = "on|off", value_parser = choice::table(&ON_OFF))]
+    inherit_rt: Option<bool>,
 
     /// Output format
     #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Table)]
@@ -90,13 +91,9 @@ pub(super) struct SweepArgs {
     driver: DriverArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Speak {
-    /// As schd-dbg
-    Binder,
-    /// As libhwbinder_latency
-    Hwbinder,
-}
+/// Libraries that pairs use.
+const LIBRARIES: Table<Flavour, 2> =
+    [(Flavour::Binder, "binder", "As schd-dbg"), (Flavour::Hwbinder, "hwbinder", "As libhwbinder_latency")];
 
 const NONE: &str = "none";
 
@@ -159,15 +156,11 @@ fn listed(values: &[impl ToString]) -> String {
 
 impl SweepArgs {
     fn grid(&self) -> Result<Grid, String> {
-        let flavour = match self.flavour {
-            Speak::Binder => Flavour::Binder,
-            Speak::Hwbinder => Flavour::Hwbinder,
-        };
-        let usual = LatencyOptions::usual(flavour);
+        let usual = LatencyOptions::usual(self.flavour);
         let base = LatencyOptions {
             test: "latency sweep".to_owned(),
             iterations: self.iterations,
-            inherit_rt: self.inherit_rt.map_or(usual.inherit_rt, |switch| switch == Switch::On),
+            inherit_rt: self.inherit_rt.unwrap_or(usual.inherit_rt),
             raw: self.raw_data,
             injected: self.inject.clone(),
             wanted: self.driver.wanted_inheriting(Inherit::Rt)?,

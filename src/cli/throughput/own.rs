@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::super::A_YEAR_S;
-use super::super::choice;
+use super::super::choice::{self, Table};
 use super::super::constraints::ConstraintArgs;
 use super::super::driver::DriverArgs;
 use super::super::place::PlaceArgs;
@@ -13,7 +13,7 @@ use bench::plan::gbench::{self, Flags};
 use bench::plan::request::{Request, Test};
 use bench::plan::{Controls, Fault, Flavour, Gate, Placement, Plan, Release};
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, Args as _, Command, Parser, ValueEnum, ValueHint};
+use clap::{Arg, Args as _, Command, Parser, ValueHint};
 
 /// The description of a test.
 pub(super) fn about(test: Test) -> &'static str {
@@ -36,15 +36,9 @@ pub(super) fn about(test: Test) -> &'static str {
     }
 }
 
-/// How hwbinder's service is reached; spelled as in Android's tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "UPPER")]
-enum Mode {
-    /// Through the driver
-    Binderize,
-    /// In the same process, without IPC
-    Passthrough,
-}
+/// Whether hwbinder's service is reached without IPC; spelled as in Android's tool.
+const MODES: Table<bool, 2> =
+    [(false, "BINDERIZE", "Through the driver"), (true, "PASSTHROUGH", "In the same process, without IPC")];
 
 /// The flag that selects Google Benchmark's exit statuses.
 pub(super) const COMPATIBLE: &str = "--gbench-compat";
@@ -54,8 +48,8 @@ pub(super) const COMPATIBLE: &str = "--gbench-compat";
 #[command(no_binary_name = true, disable_help_flag = true, disable_version_flag = true)]
 pub(super) struct Own {
     /// hwbinder's service in another process, or in the same one without IPC [default: BINDERIZE]
-    #[arg(short = 'm', long, value_name = "MODE", value_enum, hide_possible_values = true)]
-    mode: Option<Mode>,
+    #[arg(short = 'm', long, value_name = "MODE", value_parser = choice::table(&MODES), hide_possible_values = true)]
+    mode: Option<bool>,
 
     /// CPU of the client [default: the scheduler's choice]
     #[arg(short = 'c', long, value_name = "CPU")]
@@ -196,7 +190,7 @@ impl Own {
     /// What the words ask for.
     fn request(&self) -> Request {
         Request {
-            passthrough: self.mode.map(|mode| mode == Mode::Passthrough),
+            passthrough: self.mode,
             client_cpu: self.client_cpu,
             server_cpu: self.server_cpu,
             delay_s: self.delay,

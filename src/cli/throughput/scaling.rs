@@ -4,10 +4,11 @@
 use bench::plan::Flavour;
 use bench::plan::MinTime;
 use bench::workers::MOST_WORKERS;
-use bench::workers::scaling::{self, groups, leave_out, powers};
+use bench::workers::scaling::{Who, groups, leave_out, powers};
 use clap::{Parser, ValueEnum};
 
 use super::super::CommandResult;
+use super::super::choice::{self, Table};
 use super::super::note;
 use super::super::show::Form;
 use super::crowd::{self, Common};
@@ -30,12 +31,12 @@ pub(super) struct ScalingArgs {
     payload: Vec<u32>,
 
     /// The services that the clients call
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Who::Pairs, Who::OneService])]
+    #[arg(long, value_parser = choice::table(&SERVICES), value_delimiter = ',', default_values = ["pairs", "one-service"])]
     shape: Vec<Who>,
 
     /// The library that the workers use
-    #[arg(long, value_enum, default_value_t = Speak::Binder)]
-    flavour: Speak,
+    #[arg(long, value_parser = choice::table(&LIBRARIES), default_value = "binder")]
+    flavour: Flavour,
 
     /// Duration of a round of each case in seconds
     #[arg(long, value_name = "S", default_value = "1", allow_negative_numbers = true, value_parser = crowd::seconds)]
@@ -54,14 +55,11 @@ pub(super) struct ScalingArgs {
     common: Common,
 }
 
-/// The library in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Speak {
-    /// Bare transactions
-    Binder,
-    /// `IBenchmark::sendVec`
-    Hwbinder,
-}
+/// Libraries that workers use.
+const LIBRARIES: Table<Flavour, 2> = [
+    (Flavour::Binder, "binder", "Bare transactions"),
+    (Flavour::Hwbinder, "hwbinder", "`IBenchmark::sendVec`"),
+];
 
 /// The numbers up to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,22 +71,10 @@ enum Steps {
 }
 
 /// The services that the clients call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Who {
-    /// Each client has a service of its own
-    Pairs,
-    /// All clients call one service with a pool of threads
-    OneService,
-}
-
-impl From<Who> for scaling::Who {
-    fn from(who: Who) -> Self {
-        match who {
-            Who::Pairs => Self::Pairs,
-            Who::OneService => Self::OneService,
-        }
-    }
-}
+const SERVICES: Table<Who, 2> = [
+    (Who::Pairs, "pairs", "Each client has a service of its own"),
+    (Who::OneService, "one-service", "All clients call one service with a pool of threads"),
+];
 
 /// Runs it.
 pub(super) fn run(args: ScalingArgs) -> CommandResult {
@@ -97,16 +83,11 @@ pub(super) fn run(args: ScalingArgs) -> CommandResult {
         Steps::Powers => powers(most),
         Steps::All => (1..=most).collect(),
     };
-    let whos: Vec<_> = args.shape.iter().map(|who| scaling::Who::from(*who)).collect();
-    let mut groups = groups(&whos, &args.payload, &steps);
+    let mut groups = groups(&args.shape, &args.payload, &steps);
     let length = args.iterations.map_or(MinTime::Seconds(args.duration), MinTime::Iterations);
-    let flavour = match args.flavour {
-        Speak::Binder => Flavour::Binder,
-        Speak::Hwbinder => Flavour::Hwbinder,
-    };
-    for left_out in leave_out(&mut groups, flavour) {
+    for left_out in leave_out(&mut groups, args.flavour) {
         note(format_args!("{left_out}\n"));
     }
-    let options = args.common.options("throughput scaling", flavour, groups, length);
+    let options = args.common.options("throughput scaling", args.flavour, groups, length);
     crowd::run(options, &args.common, args.format)
 }

@@ -3,12 +3,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use conduct::tracing::{self, Job};
+use clap::Args;
+use conduct::tracing::{Job, Via};
 
 use super::ask::AskArgs;
 use super::draw::DrawArgs;
 use crate::cli::applet::Applet;
+use crate::cli::choice::{self, Table};
 use crate::cli::{A_YEAR_S, CommandResult, Failure, exit};
 
 /// Record trace events while a command runs, in a separate trace buffer
@@ -22,7 +23,7 @@ pub(crate) struct RecordArgs {
     output: Option<PathBuf>,
 
     /// Who records: tracefs, which needs root, or Perfetto's own recorder, which the user shell of a phone may run
-    #[arg(long, value_enum, value_name = "WAY", default_value_t = Via::Tracefs)]
+    #[arg(long, value_parser = choice::table(&WAYS), value_name = "WAY", default_value = "tracefs")]
     via: Via,
 
     /// With --via perfetto: keep the newest events only, end at the command's first miss (or its exit status 1), and without one keep nothing
@@ -64,22 +65,10 @@ pub(crate) struct RecordArgs {
 }
 
 /// Who records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Via {
-    /// This program, in a private buffer of tracefs
-    Tracefs,
-    /// Perfetto's recorder
-    Perfetto,
-}
-
-impl From<Via> for tracing::Via {
-    fn from(via: Via) -> Self {
-        match via {
-            Via::Tracefs => Self::Tracefs,
-            Via::Perfetto => Self::Perfetto,
-        }
-    }
-}
+const WAYS: Table<Via, 2> = [
+    (Via::Tracefs, "tracefs", "This program, in a private buffer of tracefs"),
+    (Via::Perfetto, "perfetto", "Perfetto's recorder"),
+];
 
 /// Records; returns the exit status.
 pub(super) fn run(args: &RecordArgs) -> CommandResult {
@@ -94,7 +83,7 @@ impl RecordArgs {
     fn job(&self) -> Job {
         let is_own = |name: &String| name == manual::NAME || Applet::named(name).is_some();
         Job {
-            via: self.via.into(),
+            via: self.via,
             output: self.output.clone(),
             until_miss: self.until_miss,
             applications: self.app.clone(),

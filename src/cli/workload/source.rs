@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use store::input;
 use store::traces::open;
 use workload::recording::{Half, Recorder, Recording, Selection};
 
+use crate::cli::choice::{self, Table};
 use crate::cli::{Failure, OrExit, exit};
 
 /// Which part of a trace.
@@ -22,26 +23,18 @@ pub(super) struct PartArgs {
     to: Option<u64>,
 
     /// Only one half of the calls, by time: one to describe, the other to judge by
-    #[arg(long, value_enum)]
-    half: Option<HalfArg>,
+    #[arg(long, value_parser = choice::table(&HALVES))]
+    half: Option<Half>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum HalfArg {
-    /// The first half
-    First,
-    /// The second half
-    Second,
-}
+/// Halves of a trace.
+const HALVES: Table<Half, 2> =
+    [(Half::First, "first", "The first half"), (Half::Second, "second", "The second half")];
 
 impl PartArgs {
     /// Selection of this part.
     pub(super) fn selection(&self) -> Selection {
-        let half = self.half.map(|half| match half {
-            HalfArg::First => Half::First,
-            HalfArg::Second => Half::Second,
-        });
-        Selection { from_ns: self.from, to_ns: self.to, half, ..Selection::default() }
+        Selection { from_ns: self.from, to_ns: self.to, half: self.half, ..Selection::default() }
     }
 
     /// Whether it is a half.
