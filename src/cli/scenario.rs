@@ -3,7 +3,7 @@
 
 use bench::plan::request::Test;
 use clap::{Arg, Args, Command};
-use workload::scenario::{self, Scenario, Template};
+use workload::scenario::{self, described, list};
 
 use super::throughput::{self, own};
 use super::{CommandResult, Failure, exit, say};
@@ -84,36 +84,4 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
             None => Err(format!("no scenario is named {name:?}: {}", known())),
         },
     }
-}
-
-/// All scenarios with their cases, each with what it measures.
-fn list() -> String {
-    let case = |case: &Template| {
-        let values: Vec<String> = case.values.iter().map(u64::to_string).collect();
-        let values = if case.has_values() { format!(", N = {}", values.join(", ")) } else { String::new() };
-        format!("  {}{values}\n    {}\n", case.name, case.notes.join(" "))
-    };
-    let scenario = |scenario: &Scenario| {
-        let cases: String = scenario.cases.iter().map(case).collect();
-        format!("{}\n  {}\n{cases}", scenario.name, scenario.notes.join(" "))
-    };
-    scenario::all().iter().map(scenario).collect::<Vec<_>>().join("\n")
-}
-
-/// The description of a measurement, by the name that it has in results.
-fn described(name: &str) -> Result<String, String> {
-    let name = name.strip_prefix("BM_").unwrap_or(name);
-    let (case, value) = match name.split_once('/') {
-        Some((case, value)) => (case, value.parse().ok()),
-        None => (name, Some(0)),
-    };
-    let template =
-        scenario::all().iter().flat_map(|scenario| &scenario.cases).find(|known| known.name == case);
-    let text = template.zip(value).and_then(|(template, value)| {
-        let notes: String = template.notes.iter().map(|note| format!("# {note}\n")).collect();
-        Some(template.text(value)?.replacen('\n', &format!("\n{notes}"), 1))
-    });
-    text.ok_or_else(|| {
-        format!("no measurement is named {name:?}: `scenario {LIST}` has the cases and their values")
-    })
 }

@@ -1,13 +1,11 @@
 //! Recordings of a command, and pages about them.
 //! Not here: recording (`ftrace::record`), the pictures (`trace::picture`).
 
-use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use console::progress::StatusLine;
-use console::{CommandResult, Failure, OrExit, exit, note, status_of, tell};
+use console::{CommandResult, Failure, OrExit, exit, note, of_process, status_of, tell};
 use ftrace::categories::{self, Category, known, of_userspace};
 use ftrace::perfetto::PerfettoConfig;
 use ftrace::record::perfetto::{self, PerfettoPlan, PerfettoSummary};
@@ -15,7 +13,7 @@ use ftrace::record::work::{Ended, Work};
 use ftrace::record::{Observer, Plan, record};
 use ftrace::tracefs::{TraceError, check_size};
 use store::input::is_same_file;
-use store::traces::{answer, scenes};
+use store::traces::{answer, each, scenes};
 use trace::picture::page;
 use trace::verdict::{Analysis, AnalysisOptions};
 
@@ -238,11 +236,8 @@ impl Job {
             note("nothing was missed: no recording is kept\n");
             return Ok(exit::FINE);
         };
-        let opened = File::open(&output).map_err(|error| sys::errno::describe(&error));
-        let opened = opened.and_then(|file| trace::open(file).map_err(|error| error.to_string()));
-        let mut reader =
-            opened.map_err(|why| format!("{}: {why}", output.display())).or_exit(exit::INTERNAL)?;
-        reader.by_ref().for_each(drop);
+        let read = each(&output, |_, _| {});
+        let reader = read.map_err(|why| format!("{}: {why}", output.display())).or_exit(exit::INTERNAL)?;
         let report = reader.report();
         note(format_args!("{}: {bytes} bytes by perfetto, {report}\n", output.display()));
         if report.events == 0 {
@@ -263,10 +258,7 @@ fn own_program() -> Result<PathBuf, TraceError> {
 fn status(ended: Ended) -> u8 {
     match ended {
         Ended::Time => exit::FINE,
-        Ended::Command(status) => {
-            let code = status.code().or(status.signal().map(|signal| 128 + signal));
-            code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::INTERNAL)
-        }
+        Ended::Command(status) => of_process(status),
     }
 }
 

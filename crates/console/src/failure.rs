@@ -3,7 +3,9 @@
 
 use std::fmt::{self, Display};
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 
 use bench::run::RunError;
 use bench::tracing::CheckError;
@@ -155,6 +157,12 @@ impl<T, E: Display> OrExit<T> for Result<T, E> {
     }
 }
 
+/// The exit status that a shell would show of a program that ended.
+pub fn of_process(ended: ExitStatus) -> u8 {
+    let code = ended.code().or(ended.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::INTERNAL)
+}
+
 /// Reports the error that ended a command, if one did; returns the exit status.
 pub fn status_of(result: CommandResult) -> u8 {
     result.unwrap_or_else(|Failure { status, message }| {
@@ -178,6 +186,7 @@ mod tests {
         assert_eq!(status(TraceError::Usage("x".to_owned()).into()), exit::USAGE);
         assert_eq!(status(TraceError::Recorder("x".to_owned()).into()), exit::UNABLE);
         assert_eq!(Err::<(), _>("x").or_exit(exit::INTERNAL).map_err(status), Err(exit::INTERNAL));
+        assert_eq!([ExitStatus::from_raw(3 << 8), ExitStatus::from_raw(9)].map(of_process), [3, 128 + 9]);
         let gone = io::Error::from(io::ErrorKind::NotFound);
         let failure = Failure::of_file(exit::USAGE, "read", Path::new("/x"), &gone);
         assert!(failure.to_string().starts_with("cannot read /x: "), "{failure}");

@@ -17,7 +17,7 @@ pub mod terminal;
 
 use std::fmt::Display;
 
-pub use failure::{CommandResult, Failure, OrExit, exit, status_of};
+pub use failure::{CommandResult, Failure, OrExit, exit, of_process, status_of};
 pub use terminal::note;
 
 /// The words that this program was started with.

@@ -67,6 +67,15 @@ fn left(elapsed: Duration, done: usize, all: usize) -> String {
     format!(", about {seconds:.0} s left")
 }
 
+/// Gives each whole line of what came, with its end.
+fn lines(pending: &mut Vec<u8>, bytes: &[u8], mut each: impl FnMut(&str)) {
+    pending.extend_from_slice(bytes);
+    while let Some(end) = pending.iter().position(|&byte| byte == b'\n') {
+        let line: Vec<u8> = pending.drain(..=end).collect();
+        each(&String::from_utf8_lossy(&line));
+    }
+}
+
 /// Receives the standard error of a copy of this program: shows its progress, keeps the rest.
 pub struct Listener<'l> {
     line: &'l mut StatusLine,
@@ -84,15 +93,10 @@ impl<'l> Listener<'l> {
 
 impl Write for Listener<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.pending.extend_from_slice(bytes);
-        while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.pending.drain(..=end).collect();
-            let text = String::from_utf8_lossy(&line);
-            match read(text.trim_end()) {
-                Some((done, all, name)) => self.line.step(done, all, name),
-                None => self.said += &text,
-            }
-        }
+        lines(&mut self.pending, bytes, |text| match read(text.trim_end()) {
+            Some((done, all, name)) => self.line.step(done, all, name),
+            None => self.said += text,
+        });
         Ok(bytes.len())
     }
 
@@ -110,18 +114,13 @@ pub struct Relay {
 impl Relay {
     /// Takes a part of it.
     pub fn pass(&mut self, bytes: &[u8], shown: &mut StatusLine) {
-        self.pending.extend_from_slice(bytes);
-        while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.pending.drain(..=end).collect();
-            let text = String::from_utf8_lossy(&line);
-            match read(text.trim_end()) {
-                Some((done, all, name)) => shown.step(done, all, name),
-                None => {
-                    shown.show("");
-                    crate::note(text);
-                }
+        lines(&mut self.pending, bytes, |text| match read(text.trim_end()) {
+            Some((done, all, name)) => shown.step(done, all, name),
+            None => {
+                shown.show("");
+                crate::note(text);
             }
-        }
+        });
         // Whatever this is, it has no lines.
         if self.pending.len() > LONGEST_LINE {
             crate::note(self.rest());

@@ -4,12 +4,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use backend::shim::{Paths, RULES_VARIABLE};
-use console::{CommandResult, Failure, OrExit, exit, note};
+use console::{CommandResult, Failure, OrExit, exit, note, of_process};
 use embedded::{Inherit, Settings};
 use supervise::SuperviseError;
 use supervise::program::{self, Program};
@@ -111,9 +111,6 @@ fn way(program: &Program, supervise: bool) -> Result<Way, String> {
     }
 }
 
-/// Status of a shell for a program that a signal ended, less the signal's number.
-const BY_SIGNAL: i32 = 128;
-
 /// Runs the program under supervision; returns its status.
 fn supervise(
     command: Command,
@@ -130,10 +127,7 @@ fn supervise(
     let report = |line: &str| note(format_args!("binderperf: {line}\n"));
     let options = supervise::Options { settings, rules, ..supervise::Options::new(directory, report) };
     match supervise::run(command, options) {
-        Ok(status) => {
-            let code = status.code().or(status.signal().map(|signal| BY_SIGNAL + signal));
-            Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::INTERNAL))
-        }
+        Ok(status) => Ok(of_process(status)),
         Err(error @ SuperviseError::Unable(_)) => Err(Failure::new(exit::UNABLE, error)),
         Err(error @ SuperviseError::Program { .. }) => Err(Failure::new(exit::USAGE, error)),
         Err(error) => Err(Failure::new(exit::INTERNAL, error)),

@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use sys::folder::Folder;
+use trace::event::{Event, Names};
 use trace::file::OpenError;
 use trace::picture::{PictureCollector, PictureData};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer};
@@ -28,6 +29,19 @@ pub fn scratch() -> io::Result<File> {
 /// It is no trace, or cannot be unpacked.
 pub fn open<R: Read + Seek>(input: R) -> Result<trace::Reader<R>, OpenError> {
     trace::open_with(input, &mut scratch)
+}
+
+/// Reads a trace to its end; the error has no path.
+///
+/// # Errors
+/// It cannot be read.
+pub fn each(trace: &Path, mut take: impl FnMut(&Event, &Names)) -> Result<trace::Reader<File>, String> {
+    let file = input::seekable(trace).map_err(|error| sys::errno::describe(&error))?;
+    let mut reader = open(file).map_err(|error| error.to_string())?;
+    while let Some(event) = reader.next() {
+        take(&event, reader.names());
+    }
+    Ok(reader)
 }
 
 /// Reads a trace to its end and answers, on the way writing a file for Perfetto, if one is asked for.

@@ -121,6 +121,41 @@ fn case(scenario: &str, head: &'static str) -> Template {
     Template { name, notes: Vec::new(), values, samples, columns, lines: Vec::new() }
 }
 
+/// All scenarios with their cases, each with what it measures.
+#[must_use]
+pub fn list() -> String {
+    let case = |case: &Template| {
+        let values: Vec<String> = case.values.iter().map(u64::to_string).collect();
+        let values = if case.has_values() { format!(", N = {}", values.join(", ")) } else { String::new() };
+        format!("  {}{values}\n    {}\n", case.name, case.notes.join(" "))
+    };
+    let scenario = |scenario: &Scenario| {
+        let cases: String = scenario.cases.iter().map(case).collect();
+        format!("{}\n  {}\n{cases}", scenario.name, scenario.notes.join(" "))
+    };
+    all().iter().map(scenario).collect::<Vec<_>>().join("\n")
+}
+
+/// The description of a measurement, by the name that it has in results.
+///
+/// # Errors
+/// None has this name; the text says so.
+pub fn described(name: &str) -> Result<String, String> {
+    let name = name.strip_prefix("BM_").unwrap_or(name);
+    let (case, value) = match name.split_once('/') {
+        Some((case, value)) => (case, value.parse().ok()),
+        None => (name, Some(0)),
+    };
+    let template = all().iter().flat_map(|scenario| &scenario.cases).find(|known| known.name == case);
+    let text = template.zip(value).and_then(|(template, value)| {
+        let notes: String = template.notes.iter().map(|note| format!("# {note}\n")).collect();
+        Some(template.text(value)?.replacen('\n', &format!("\n{notes}"), 1))
+    });
+    text.ok_or_else(|| {
+        format!("no measurement is named {name:?}: `scenario list` has the cases and their values")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,9 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use store::input;
-use store::traces::open;
-use trace::verdict::{By, Sampled, Sampler};
+use store::traces::each;
+use trace::verdict::{By, Sampler};
 use trace_compare::{Options, Side, compare};
 
 use super::ask::FilterArgs;
@@ -73,18 +72,10 @@ pub(super) fn run(args: &CompareArgs) -> CommandResult {
 
 impl CompareArgs {
     fn side(&self, path: &Path) -> Result<Side, Failure> {
-        let sampled =
-            self.sampled(path).map_err(|why| format!("{}: {why}", path.display())).or_exit(exit::USAGE)?;
-        Ok(Side { name: path.display().to_string(), sampled })
-    }
-
-    fn sampled(&self, path: &Path) -> Result<Sampled, String> {
-        let file = input::seekable(path).map_err(|error| sys::errno::describe(&error))?;
-        let mut reader = open(file).map_err(|error| error.to_string())?;
+        let name = path.display().to_string();
         let mut sampler = Sampler::new(self.filter.filter(), self.by);
-        while let Some(event) = reader.next() {
-            sampler.take(&event, reader.names());
-        }
-        Ok(sampler.finish(reader.names(), reader.report()))
+        let read = each(path, |event, names| sampler.take(event, names));
+        let reader = read.map_err(|why| format!("{name}: {why}")).or_exit(exit::USAGE)?;
+        Ok(Side { name, sampled: sampler.finish(reader.names(), reader.report()) })
     }
 }

@@ -4,8 +4,7 @@
 use std::path::Path;
 
 use clap::Args;
-use store::input;
-use store::traces::open;
+use store::traces::each;
 use workload::recording::{Half, Recorder, Recording, Selection};
 
 use crate::cli::choice::{self, Table};
@@ -53,16 +52,9 @@ fn seconds(text: &str) -> Result<u64, String> {
 
 /// Reads a trace of any form.
 pub(super) fn recording(path: &Path) -> Result<Recording, Failure> {
-    let read = || {
-        let file = input::seekable(path).map_err(|error| sys::errno::describe(&error))?;
-        let mut reader = open(file).map_err(|error| error.to_string())?;
-        let mut recorder = Recorder::default();
-        while let Some(event) = reader.next() {
-            recorder.take(&event, reader.names());
-        }
-        Ok::<_, String>(recorder.finish(reader.names()))
-    };
-    read().map_err(|why| format!("{}: {why}", path.display())).or_exit(exit::USAGE)
+    let mut recorder = Recorder::default();
+    let reader = of_trace(path, each(path, |event, names| recorder.take(event, names)))?;
+    Ok(recorder.finish(reader.names()))
 }
 
 /// An error of a trace, with its path.

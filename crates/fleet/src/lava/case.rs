@@ -1,10 +1,9 @@
 //! A command in a LAVA job: it runs, then its results are printed as LAVA's signals and its records as lines of the log.
 //! Not here: the job (`super`), the signals (`record::formats::convert`), the lines (`record::lava`).
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
-use console::{CommandResult, Failure, OrExit, exit, say, tell};
+use console::{CommandResult, Failure, OrExit, exit, of_process, say, tell};
 use store::job_log::signals;
 use store::records::{files_of, is_first, read};
 use sys::private_folder::PrivateFolder;
@@ -34,7 +33,7 @@ pub fn run(words: &[String], name: &str, keeps: Keeps) -> CommandResult {
     let ended = command.status().map_err(|error| {
         Failure::new(exit::INTERNAL, format_args!("starting the command: {}", sys::errno::describe(&error)))
     });
-    let text = ended.and_then(|ended| Ok((code(ended), results(folder)?)));
+    let text = ended.and_then(|ended| Ok((of_process(ended), results(folder)?)));
     // What is in it has been read or cannot be.
     drop(private);
     let (code, text) = text?;
@@ -58,12 +57,6 @@ fn results(folder: &std::path::Path) -> Result<String, Failure> {
         }
     }
     Ok(text)
-}
-
-/// The status that a shell would show.
-fn code(ended: ExitStatus) -> u8 {
-    let signal = || ended.signal().and_then(|signal| u8::try_from(128 + signal).ok());
-    ended.code().and_then(|code| u8::try_from(code).ok()).or_else(signal).unwrap_or(exit::INTERNAL)
 }
 
 /// The files that a command leaves.
