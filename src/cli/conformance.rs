@@ -1,16 +1,14 @@
-//! `binderperf conformance` and the suite's own helper processes: typed words to
-//! `conformance`.
-//! Not here: the tests, the lines they are reported in (`conformance`).
+//! `binderperf conformance` and the suite's own helper processes: their options.
+//! Not here: the tests (`conformance`), running them (`conduct::conformance`).
 
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use conformance::{self, Drivers, Ended, Fault, Item, Ktap, Options, Outcome, Totals};
+use conduct::conformance::{Job, listed};
+use conformance::{self, Fault, Item, Options, Totals};
 
 use super::driver::DriverArgs;
-use super::terminal;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, say};
 
 /// Test the driver against every promise of the contract; results as KTAP
@@ -94,106 +92,15 @@ pub(crate) fn run(args: &ConformanceArgs) -> CommandResult {
     if args.list {
         return say(&items.into_iter().map(listed).collect::<String>());
     }
-    match test(args, &items) {
-        Ok(Totals { failed: 1.., .. }) => Ok(exit::FAILED),
-        Ok(Totals { passed: 0, differing: 0, .. }) if args.for_ci => Ok(KSELFTEST_SKIP),
-        Ok(_) => Ok(exit::FINE),
-        // A reader that closed the pipe, as `head` does, is no error.
-        Err(Stop::Unread) => Ok(exit::FINE),
-        Err(Stop::Because(failure)) if args.for_ci && failure.status == exit::UNABLE => {
-            Err(Failure { status: KSELFTEST_SKIP, ..failure })
-        }
-        Err(Stop::Because(failure)) => Err(failure),
-    }
-}
-
-/// The exit status by which kselftest knows a test that could not run.
-const KSELFTEST_SKIP: u8 = 4;
-
-/// Why not all items were tested.
-enum Stop {
-    /// Nobody reads the results any more.
-    Unread,
-    /// This error.
-    Because(Failure),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::Unread;
-        }
-        let what = sys::errno::describe(&error);
-        let why = format!("could not write all of the result to standard output: {what}");
-        Failure::new(exit::INTERNAL, why).into()
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Because(failure)
-    }
-}
-
-fn listed(item: &Item) -> String {
-    let drivers = match item.drivers {
-        Drivers::Both => "both",
-        Drivers::C => "C",
-        Drivers::Rust => "Rust",
-    };
-    format!("{:7} {drivers:5} {}\n", item.id, item.title)
-}
-
-fn test(args: &ConformanceArgs, items: &[&'static Item]) -> Result<Totals, Stop> {
     let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
-    // Before the first process is started. Without the handlers a signal kills this process, and nothing worse.
-    let _ = sys::stop_signal::catch();
-    let located = conformance::find(&wanted).or_exit(exit::UNABLE)?;
-    let context = conformance::Subject::from(located.context);
-    let mut evidence = conformance::examine(&context).or_exit(exit::UNABLE)?;
-    evidence.findings.push(format!("why this driver: {}", located.reason));
-    conformance::check_unmanaged(&context).or_exit(exit::UNABLE)?;
-    let about = context.describe();
-    evidence.findings.extend(args.shuffle.map(|seed| format!("order of the items: --shuffle {seed}")));
-    let mut ktap = match args.resume {
-        Some(totals) => Ktap::resume(terminal::own(), &evidence, totals),
-        None => Ktap::begin(terminal::own(), items.len(), &about, &evidence)?,
-    };
-    let rest = &items[args.resume.map_or(0, Totals::all).min(items.len())..];
-    let mut broken = None;
     let options = Options {
         faults: args.inject.clone(),
         limit: Duration::from_secs(args.limit),
         stop_at_failure: args.stop_at_failure,
         read_after: args.read_after.clone(),
     };
-    let mut ran = 0;
-    let mut report = |item: &Item, outcome: &Outcome, notes: &[String]| {
-        if broken.is_none() {
-            broken = ktap.item(item, outcome, notes).err();
-            ran += 1;
-        }
-        broken.is_none()
-    };
-    let ended = conformance::run(&context, rest, &options, &mut report);
-    if let Some(error) = broken {
-        return Err(error.into());
-    }
-    let why = match ended {
-        Ended::Done => return Ok(ktap.end()?),
-        Ended::Failed(id) => format!("{id} failed"),
-        Ended::Stuck(id) => format!("{id} hangs in the kernel"),
-        Ended::Stopped(signal) => format!("stopped by {signal}"),
-    };
-    if args.for_ci {
-        ktap.skip(&rest[ran..], &why)?;
-    }
-    // Who follows a run in a guest takes the totals for its end.
-    if args.for_ci || !matches!(ended, Ended::Stuck(_)) {
-        ktap.end()?;
-    }
-    let why = format!("{why}: not all of the {} items were tested", items.len());
-    Err(Failure::new(exit::FAILED, why).into())
+    let order = args.shuffle.map(|seed| format!("order of the items: --shuffle {seed}"));
+    Job { wanted, items, order, options, resume: args.resume, for_ci: args.for_ci }.run()
 }
 
 /// Runs a helper.

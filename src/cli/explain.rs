@@ -1,14 +1,13 @@
 //! The command `explain`: why calls failed or never came back, from files or of this machine.
 //! Not here: the answer (crate `explain`), where the driver's files are (`backend::state`).
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use explain::{DriverSource, Finding, Grade, Report};
-use live::here::{explainer, explainer_once};
-use live::reports::{LOST, Reports};
+use live::findings::{self, Observer};
+use live::here::explainer_once;
 use store::evidence::from_files;
 use store::input;
 
@@ -76,8 +75,6 @@ pub(super) const GRADES: Table<FailOn, 4> = [
 
 /// Largest source that is read, in bytes.
 const MOST_SOURCE: u64 = 16 << 20;
-/// Maximum number of findings that --watch remembers.
-const MOST_KNOWN: usize = 100_000;
 
 /// Explains.
 pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
@@ -127,51 +124,28 @@ fn opened_source(given: &str) -> Result<DriverSource, Failure> {
 /// Looks again and again, and prints each finding when it is new.
 fn watch(args: &ExplainArgs, pause: Duration, source: Option<&DriverSource>) -> CommandResult {
     sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
-    let (mut known, mut worst) = (HashSet::new(), None);
-    let mut first = true;
-    let mut reports = Reports::join();
-    let whose = args.whose.source()?;
-    loop {
-        let text = match &mut reports {
-            Ok(reports) => {
-                if reports.news().lost {
-                    note(format_args!("note: {LOST}\n"));
-                }
-                reports.newest(usize::MAX)
-            }
-            Err(_) => String::new(),
-        };
-        let report = explainer(&whose, &text)?.explain(source);
-        if first {
-            reports.as_ref().err().into_iter().for_each(|why| note(format_args!("note: {why}\n")));
-            report.notes.iter().for_each(|why| note(format_args!("note: {why}\n")));
-        }
-        for finding in report.findings {
-            if known.len() < MOST_KNOWN && known.insert(finding.key.clone()) {
-                worst = worst.max(Some(finding.grade));
-                say(&shown(args, &finding)?)?;
-            }
-        }
-        first = false;
-        let stopped = || sys::stop_signal::received().is_some();
-        let begun = std::time::Instant::now();
-        while !stopped() && begun.elapsed() < pause {
-            std::thread::sleep(Duration::from_millis(50).min(pause));
-        }
-        if stopped() {
-            return Ok(status(args, worst));
-        }
-    }
+    let worst = findings::watch(&args.whose.source()?, pause, source, &mut Reporter(args.format))?;
+    Ok(status(args, worst))
 }
 
-fn shown(args: &ExplainArgs, finding: &Finding) -> Result<String, Failure> {
-    match args.format {
-        Form::Text => Ok(format!("{finding}\n")),
-        Form::Json => {
-            let line = finding.to_json_line();
-            line.map_err(|error| {
-                Failure::new(exit::INTERNAL, format_args!("could not write the finding as JSON: {error}"))
-            })
-        }
+/// Prints findings.
+struct Reporter(Form);
+
+impl Observer for Reporter {
+    type Error = Failure;
+
+    fn remark(&mut self, remark: &str) {
+        note(format_args!("note: {remark}\n"));
+    }
+
+    fn found(&mut self, finding: &Finding) -> Result<(), Failure> {
+        let why = |error| {
+            Failure::new(exit::INTERNAL, format_args!("could not write the finding as JSON: {error}"))
+        };
+        say(&match self.0 {
+            Form::Text => format!("{finding}\n"),
+            Form::Json => finding.to_json_line().map_err(why)?,
+        })
+        .map(drop)
     }
 }

@@ -13,6 +13,7 @@
 
 pub mod action;
 pub mod catches;
+pub mod findings;
 pub mod here;
 pub mod known;
 pub mod look;
