@@ -35,32 +35,24 @@ pub(crate) enum Applet {
 }
 
 impl Applet {
-    pub(super) const ALL: [Self; 8] = [
-        Self::Benchmark,
-        Self::HwbinderBenchmark,
-        Self::AddInts,
-        Self::Workers,
-        Self::HwbinderWorkers,
-        Self::Latency,
-        Self::HwbinderLatency,
-        Self::Atrace,
+    /// Each with its name, in the order of the variants.
+    pub(super) const ALL: [(Self, &'static str); 8] = [
+        (Self::Benchmark, "libbinder_benchmark"),
+        (Self::HwbinderBenchmark, "libhwbinder_benchmark"),
+        (Self::AddInts, "binderAddInts"),
+        (Self::Workers, "binderThroughputTest"),
+        (Self::HwbinderWorkers, "hwbinderThroughputTest"),
+        (Self::Latency, "schd-dbg"),
+        (Self::HwbinderLatency, "libhwbinder_latency"),
+        (Self::Atrace, "atrace"),
     ];
 
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Benchmark => "libbinder_benchmark",
-            Self::HwbinderBenchmark => "libhwbinder_benchmark",
-            Self::AddInts => "binderAddInts",
-            Self::Workers => "binderThroughputTest",
-            Self::HwbinderWorkers => "hwbinderThroughputTest",
-            Self::Latency => "schd-dbg",
-            Self::HwbinderLatency => "libhwbinder_latency",
-            Self::Atrace => "atrace",
-        }
+        Self::ALL[self as usize].1
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|applet| applet.name() == name)
+        Self::ALL.into_iter().find_map(|(applet, known)| (known == name).then_some(applet))
     }
 
     /// Runs it with its flags. A benchmark has no controls by default: a harness expects Android's names only.
@@ -80,7 +72,7 @@ impl Applet {
 
 /// All names.
 pub(super) fn names() -> Vec<String> {
-    Applet::ALL.map(|applet| applet.name().to_owned()).into()
+    Applet::ALL.map(|(_, name)| name.to_owned()).into()
 }
 
 impl Applet {
@@ -114,7 +106,7 @@ pub(super) struct AppletArgs {
 
 /// The definition that parses `applet`: a subcommand per tool.
 pub(super) fn definition() -> Command {
-    Command::new("applet").subcommands(Applet::ALL.map(Applet::definition))
+    Command::new("applet").subcommands(Applet::ALL.map(|(applet, _)| applet.definition()))
 }
 
 /// The applet that a call selects: by the program's name, by the first word, or by having Google Benchmark's
@@ -135,7 +127,7 @@ pub(crate) fn meant<'w>(program: &str, words: &'w [String]) -> Option<(Applet, &
 
 /// Runs the applet that the first word names.
 pub(super) fn run(args: AppletArgs, program: &Program) -> CommandResult {
-    let names = Applet::ALL.map(Applet::name).join(", ");
+    let names = names().join(", ");
     let mut words = args.words.into_iter();
     let first = words.next();
     match first.as_deref() {

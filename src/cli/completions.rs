@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::Shell;
 use manual::NAME;
 
-use super::applet::Applet;
+use super::applet::{self, Applet};
 use super::program::Program;
 use super::{CommandResult, OrExit, exit, say};
 
@@ -23,7 +23,7 @@ pub(super) struct CompletionsArgs {
 /// Writes the script.
 pub(super) fn run(args: &CompletionsArgs, whole: &Program) -> CommandResult {
     let unknown = || {
-        let names = Applet::ALL.map(Applet::name).join(", ");
+        let names = applet::names().join(", ");
         format!("this program is never called {:?}: there are {}, {names}", args.program, NAME)
     };
     say(&script(args.shell, &args.program, whole).ok_or_else(unknown).or_exit(exit::USAGE)?)

@@ -1,5 +1,5 @@
 //! `--on`: runs this program on another machine and brings back its files, by the user's own `adb` or `ssh`.
-//! Not here: the command line (`cli::on`), guests (crate `vm`).
+//! Not here: the command itself (`fleet::on`), guests (crate `vm`).
 //!
 //! A [`Target`] names the machine. A `link` starts `adb` or `ssh` with a script (`remote.sh`), whose answers come as frames
 //! (`exchange`). The `device` makes a command of them: it pushes this program, starts the command detached from the
