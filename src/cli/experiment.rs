@@ -9,7 +9,7 @@ use clap::Args;
 use conduct::measure::measure;
 use record::Run;
 
-use super::show::Form;
+use super::show::{Form, forms};
 use super::{A_YEAR_S, CommandResult};
 
 #[derive(Clone, Debug, Args)]
@@ -23,7 +23,7 @@ pub(super) struct ExperimentArgs {
     record: Option<PathBuf>,
 
     /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
+    #[arg(help_heading = "Output", long, value_parser = forms(), default_value = "summary")]
     format: Form,
 
     /// Time limit of the whole test in seconds

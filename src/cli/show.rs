@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use bench::plan::gbench::Color;
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::TypedValueParser;
 use record::Run;
 use record::formats::gbench::{Format, Options, context, replay};
 use record::render::crowd::lines;
@@ -12,6 +12,7 @@ use record::render::summary::summary;
 use record::render::{latency, printable};
 use store::records::read_all;
 
+use super::choice::{self, Table};
 use super::output::in_color;
 use super::{CommandResult, Failure, exit, say, tell};
 
@@ -24,65 +25,39 @@ pub(crate) struct ShowArgs {
     /// The record
     file: PathBuf,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Shown::Any(Form::Summary))]
-    format: Shown,
+    #[arg(long, value_parser = choice::table(ALL), default_value = "summary")]
+    format: Form,
 }
 
-/// Output formats of a stored record.
+/// Output formats of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
-    /// A format for any record.
-    Any(Form),
-    /// A format for latency tests only.
-    Latency(LatencyForm),
-}
-
-impl ValueEnum for Shown {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[
-            Self::Any(Form::Summary),
-            Self::Any(Form::Console),
-            Self::Any(Form::Json),
-            Self::Any(Form::GbenchJson),
-            Self::Any(Form::Csv),
-            Self::Any(Form::Lines),
-            Self::Latency(LatencyForm::LatencyJson),
-            Self::Latency(LatencyForm::LatencyTable),
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Self::Any(form) => form.to_possible_value(),
-            Self::Latency(form) => form.to_possible_value(),
-        }
-    }
-}
-
-/// Output formats of a latency test's record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LatencyForm {
-    /// The JSON of Android's latency tests, with everything in the record
+pub(super) enum Form {
+    Summary,
+    Console,
+    Json,
+    GbenchJson,
+    Csv,
+    Lines,
+    /// Of latency tests only.
     LatencyJson,
-    /// The table of a latency test
     LatencyTable,
 }
 
-/// Output formats of any record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
-    /// The table that `run` prints at its end
-    Summary,
-    /// Google Benchmark's table
-    Console,
-    /// The record itself
-    Json,
-    /// Google Benchmark's JSON
-    GbenchJson,
-    /// Google Benchmark's CSV
-    Csv,
-    /// The lines of Android's throughput tests with many workers
-    Lines,
+/// All formats, those of any record first.
+const ALL: &Table<Form, 8> = &[
+    (Form::Summary, "summary", "The table that `run` prints at its end"),
+    (Form::Console, "console", "Google Benchmark's table"),
+    (Form::Json, "json", "The record itself"),
+    (Form::GbenchJson, "gbench-json", "Google Benchmark's JSON"),
+    (Form::Csv, "csv", "Google Benchmark's CSV"),
+    (Form::Lines, "lines", "The lines of Android's throughput tests with many workers"),
+    (Form::LatencyJson, "latency-json", "The JSON of Android's latency tests, with everything in the record"),
+    (Form::LatencyTable, "latency-table", "The table of a latency test"),
+];
+
+/// Formats of any record.
+pub(super) fn forms() -> impl TypedValueParser<Value = Form> {
+    choice::table(&ALL[..6])
 }
 
 /// Shows the record.
@@ -95,18 +70,13 @@ pub(crate) fn run(arguments: &ShowArgs) -> CommandResult {
 
 /// Shows one run.
 fn show(arguments: &ShowArgs, run: &Run) -> CommandResult {
-    match arguments.format {
-        Shown::Any(form) => say(&form.of(run)),
-        Shown::Latency(_) if run.latency().is_none() => {
-            let (path, test) = (arguments.file.display(), printable(&run.plan.test));
-            let why = format!("{path} is not of a latency test but of {test:?}: use --format=summary");
-            Err(Failure::new(exit::USAGE, why))
-        }
-        Shown::Latency(LatencyForm::LatencyJson) => {
-            say(&latency::json(run, &latency::Options { verbose: true, raw: true, android: false }))
-        }
-        Shown::Latency(LatencyForm::LatencyTable) => say(&latency::table(run)),
+    let is_of_latency = matches!(arguments.format, Form::LatencyJson | Form::LatencyTable);
+    if is_of_latency && run.latency().is_none() {
+        let (path, test) = (arguments.file.display(), printable(&run.plan.test));
+        let why = format!("{path} is not of a latency test but of {test:?}: use --format=summary");
+        return Err(Failure::new(exit::USAGE, why));
     }
+    say(&arguments.format.of(run))
 }
 
 impl Form {
@@ -123,6 +93,10 @@ impl Form {
             Self::GbenchJson => as_gbench(Format::Json),
             Self::Csv => as_gbench(Format::Csv),
             Self::Lines => lines(run),
+            Self::LatencyJson => {
+                latency::json(run, &latency::Options { verbose: true, raw: true, android: false })
+            }
+            Self::LatencyTable => latency::table(run),
         }
     }
 }

@@ -10,7 +10,7 @@ use clap::Parser;
 use conduct::latency::note_mode;
 
 use super::super::exact::ExactArgs;
-use super::super::show::Form;
+use super::super::show::{Form, forms};
 use super::super::{CommandResult, Failure, exit};
 use super::crowd::{self, Common};
 
@@ -44,7 +44,7 @@ pub(crate) struct HwbinderArgs {
     payload: u32,
 
     /// Output format [default: lines]
-    #[arg(help_heading = "Output", long, value_enum)]
+    #[arg(help_heading = "Output", long, value_parser = forms())]
     format: Option<Form>,
 
     #[command(flatten)]

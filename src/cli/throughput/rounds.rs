@@ -12,7 +12,7 @@ use record::Run;
 
 use super::super::constraints::ConstraintArgs;
 use super::super::driver::DriverArgs;
-use super::super::show::Form;
+use super::super::show::{Form, forms};
 use super::super::{A_YEAR_S, CommandResult, command_line};
 use super::crowd;
 
@@ -41,7 +41,7 @@ pub(in crate::cli) struct RoundsArgs {
     seed: Option<u64>,
 
     /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
+    #[arg(help_heading = "Output", long, value_parser = forms(), default_value = "summary")]
     format: Form,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it

@@ -10,7 +10,7 @@ use clap::{Parser, ValueEnum};
 use super::super::CommandResult;
 use super::super::choice::{self, Table};
 use super::super::note;
-use super::super::show::Form;
+use super::super::show::{Form, forms};
 use super::crowd::{self, Common};
 
 /// Measure how binder throughput and latency change with 1, 2, 4, ... pairs, and clients of one service
@@ -48,7 +48,7 @@ pub(super) struct ScalingArgs {
     iterations: Option<u64>,
 
     /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
+    #[arg(help_heading = "Output", long, value_parser = forms(), default_value = "summary")]
     format: Form,
 
     #[command(flatten)]

@@ -9,7 +9,7 @@ use clap::Parser;
 
 use super::super::CommandResult;
 use super::super::exact::ExactArgs;
-use super::super::show::Form;
+use super::super::show::{Form, forms};
 use super::crowd::{self, Common};
 
 /// Measure binder throughput with many workers that call each other; Android's binderThroughputTest
@@ -51,7 +51,7 @@ pub(crate) struct WorkersArgs {
     service: Option<String>,
 
     /// Output format [default: lines]
-    #[arg(help_heading = "Output", long, value_enum)]
+    #[arg(help_heading = "Output", long, value_parser = forms())]
     format: Option<Form>,
 
     #[command(flatten)]
