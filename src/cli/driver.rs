@@ -2,7 +2,6 @@
 //! Not here: finding what they mean on this machine (`backend::locate`).
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use bench::plan::{Device, Driver, Inherit, Settings, Waiting, Wanted};
 use clap::{Args, ValueHint};
@@ -36,7 +35,7 @@ pub(crate) struct DriverArgs {
 
     /// Embedded driver: how threads wait: sleep, spin or adaptive, with the longest spin in us (up to four times that where
     /// wake-ups take longer); all but sleep yield the CPU to a peer that shares it [default: adaptive:50]
-    #[arg(long, help_heading = "Driver", value_name = "HOW[:US]")]
+    #[arg(long, help_heading = "Driver", value_name = "HOW[:US]", value_parser = wait)]
     wait: Option<Wait>,
 
     /// Embedded driver: pass calls of up to 128 KiB without objects other than scattered buffers directly between processes,
@@ -45,24 +44,16 @@ pub(crate) struct DriverArgs {
     direct: Option<bool>,
 }
 
-/// How threads wait, and the longest spin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wait {
-    waiting: Waiting,
-    budget_ns: Option<u64>,
-}
+/// How threads wait, and the longest spin in ns.
+type Wait = (Waiting, Option<u64>);
 
-impl FromStr for Wait {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (waiting, budget) = text.split_once(':').map_or((text, None), |(how, us)| (how, Some(us)));
-        let budget_ns = budget.map(|text| {
-            let us: Option<u64> = text.parse().ok().filter(|us| *us <= 1_000_000);
-            us.map(|us| us * 1000).ok_or_else(|| format!("{text:?} is no time in us up to one second"))
-        });
-        Ok(Self { waiting: waiting.parse()?, budget_ns: budget_ns.transpose()? })
-    }
+fn wait(text: &str) -> Result<Wait, String> {
+    let (waiting, budget) = text.split_once(':').map_or((text, None), |(how, us)| (how, Some(us)));
+    let budget_ns = budget.map(|text| {
+        let us: Option<u64> = text.parse().ok().filter(|us| *us <= 1_000_000);
+        us.map(|us| us * 1000).ok_or_else(|| format!("{text:?} is no time in us up to one second"))
+    });
+    Ok((waiting.parse()?, budget_ns.transpose()?))
 }
 
 /// The requested driver: by the option, else by the environment.
@@ -123,8 +114,8 @@ impl DriverArgs {
         let usual = Settings::default();
         Settings {
             inherit: self.inherit.unwrap_or(inherit),
-            waiting: self.wait.map_or(usual.waiting, |wait| wait.waiting),
-            spin_budget_ns: self.wait.and_then(|wait| wait.budget_ns).unwrap_or(usual.spin_budget_ns),
+            waiting: self.wait.map_or(usual.waiting, |(waiting, _)| waiting),
+            spin_budget_ns: self.wait.and_then(|(_, budget_ns)| budget_ns).unwrap_or(usual.spin_budget_ns),
             call_slots: self.direct.unwrap_or(true),
         }
     }

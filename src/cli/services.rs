@@ -7,14 +7,15 @@ use binder::Release;
 use clap::Args;
 use serve::services::{Question, What, ask};
 
+use super::choice::{self, Table};
 use super::manager_place::PlaceArgs;
-use super::{CommandResult, OrExit, choice, exit};
+use super::{CommandResult, OrExit, exit};
 
 /// Ask a service manager: which names there are, whether one is served, what its object says
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServicesArgs {
     /// list the names, check whether a name is served, wait until it is, dump what its object says of itself, ping it
-    #[arg(value_name = "WHAT", default_value_t = What::List, value_parser = choice::of(What::ALL))]
+    #[arg(value_name = "WHAT", default_value = "list", value_parser = choice::table(&QUESTIONS))]
     what: What,
 
     /// The name, of HIDL interface/instance
@@ -40,6 +41,15 @@ pub(crate) struct ServicesArgs {
     #[command(flatten)]
     place: PlaceArgs,
 }
+
+/// Questions to a service manager.
+const QUESTIONS: Table<What, 5> = [
+    (What::List, "list", ""),
+    (What::Check, "check", ""),
+    (What::Wait, "wait", ""),
+    (What::Dump, "dump", ""),
+    (What::Ping, "ping", ""),
+];
 
 /// Asks.
 pub(crate) fn run(args: &ServicesArgs) -> CommandResult {

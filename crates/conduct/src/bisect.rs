@@ -98,21 +98,19 @@ impl Step<'_> {
     /// The side to measure, on the kernel that is built for it.
     fn side(&self) -> Result<Side, Failure> {
         let mut side = self.side.clone();
-        let why = match &self.kernel {
-            Kernel::Given => return Ok(side),
-            Kernel::Built(_) => "--build makes the kernel: leave kernel= out of --side",
-            Kernel::Driver(_) => "--build-driver names the kernel: leave kernel= out of --side",
+        let is_free = |flag: &str| match self.side.kernels.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::new(STOP, format_args!("{flag} the kernel: leave kernel= out of --side"))),
         };
-        if !side.kernels.is_empty() {
-            return Err(Failure::new(STOP, why));
-        }
         match &self.kernel {
             Kernel::Given => {}
             Kernel::Built(wanted) => {
+                is_free("--build makes")?;
                 let built = built(wanted).map_err(|error| self.unbuilt(error))?;
                 side.kernels.push(format!("built:{}", built.name));
             }
             Kernel::Driver(wanted) => {
+                is_free("--build-driver names")?;
                 side.driver = Some(built_module(wanted).map_err(|error| self.unbuilt(error))?.file);
                 side.kernels.extend(wanted.kernel.clone());
             }

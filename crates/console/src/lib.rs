@@ -15,19 +15,12 @@ pub mod output;
 pub mod progress;
 pub mod terminal;
 
-use std::fmt::Display;
-
-pub use failure::{CommandResult, Failure, OrExit, exit, of_process, status_of};
+pub use failure::{CommandResult, Failure, OrExit, complain, exit, of_process, status_of};
 pub use terminal::note;
 
 /// The words that this program was started with.
 pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
-}
-
-/// Reports an error on stderr.
-pub fn complain(what: impl Display) {
-    failure::complain(what);
 }
 
 /// Reports a remark of a library on stderr.

@@ -3,9 +3,7 @@
 //! Facts: Android's servicemanager registers itself as `manager`, hwservicemanager as the default instance of its
 //! interfaces (their `main.cpp` and `service.cpp`).
 
-use std::fmt;
 use std::io::{self, ErrorKind};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use backend::{AnyContext, BrokerWatch};
@@ -13,52 +11,6 @@ use binder::{CallError, Process, ProcessOptions, Release, ServiceManager, hwbind
 use console::{CommandResult, Failure, OrExit, exit, note};
 use driver::Context;
 use sys::patience::is_over;
-
-/// The dialects that a manager speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spoken {
-    /// The dialect of one release.
-    One(Release),
-    /// The dialect of each caller.
-    Auto,
-}
-
-impl Spoken {
-    /// All of them.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Release::ALL.into_iter().map(Self::One).chain([Self::Auto])
-    }
-
-    fn release(self) -> Release {
-        match self {
-            Self::One(release) => release,
-            Self::Auto => Release::default(),
-        }
-    }
-}
-
-impl Default for Spoken {
-    fn default() -> Self {
-        Self::One(Release::default())
-    }
-}
-
-impl fmt::Display for Spoken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::One(release) => release.fmt(f),
-            Self::Auto => f.write_str("auto"),
-        }
-    }
-}
-
-impl FromStr for Spoken {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::One) }
-    }
-}
 
 /// How long a driver may take to let go of a manager that has just ended.
 const PREDECESSOR: Duration = Duration::from_secs(2);
@@ -76,16 +28,16 @@ fn lost(place: &str, broker: &BrokerWatch) -> Failure {
     Failure::new(exit::UNABLE, why)
 }
 
-/// Runs it until a signal comes. `hw`: it serves hwbinder.
+/// Runs it until a signal comes. `hw`: it serves hwbinder; `release`: the one whose dialect it speaks, else that of each caller.
 ///
 /// # Errors
 /// The context has a manager, or its broker is gone.
-pub fn run(context: &AnyContext, hw: bool, spoken: Spoken) -> CommandResult {
+pub fn run(context: &AnyContext, hw: bool, release: Option<Release>) -> CommandResult {
     sys::stop_signal::catch().or_exit(exit::UNABLE)?;
     let broker = context.watch().or_exit(exit::UNABLE)?;
-    let options = ProcessOptions { release: spoken.release(), ..ProcessOptions::default() };
+    let options = ProcessOptions { release: release.unwrap_or_default(), ..ProcessOptions::default() };
     let process = Process::open(context, options).or_exit(exit::UNABLE)?;
-    let any = spoken == Spoken::Auto;
+    let any = release.is_none();
     let manage = |process: &Process| if hw { manage_hidl(process) } else { manage(process, any) };
     let since = Instant::now();
     let registered = loop {
@@ -98,10 +50,10 @@ pub fn run(context: &AnyContext, hw: bool, spoken: Spoken) -> CommandResult {
     };
     registered.or_exit(exit::INTERNAL)?;
     process.start_thread_pool().or_exit(exit::UNABLE)?;
-    let dialect = match spoken {
+    let dialect = match release {
         _ if hw => String::new(),
-        Spoken::One(release) => format!(", in the dialect of Android {release}"),
-        Spoken::Auto => format!(", in the dialect of Android 8, 9, 10 or {}", Release::default()),
+        Some(release) => format!(", in the dialect of Android {release}"),
+        None => format!(", in the dialect of Android 8, 9, 10 or {}", Release::default()),
     };
     let (place, pid) = (context.describe(), std::process::id());
     note(format_args!("The service manager of {place}{dialect}: process {pid}; Ctrl-C ends it.\n"));
@@ -133,17 +85,4 @@ fn manage_hidl(process: &Process) -> io::Result<Result<(), CallError>> {
     let manager = hwbinder::manager::ServiceManager::new().reporting(report);
     let object = process.become_hidl_context_manager(manager.clone())?;
     Ok(manager.add("default", &object))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dialect_is_written_as_it_is_typed() {
-        for spoken in Spoken::all() {
-            assert_eq!(spoken.to_string().parse(), Ok(spoken));
-        }
-        assert!("7".parse::<Spoken>().is_err());
-    }
 }

@@ -1,9 +1,7 @@
 //! Questions to a context's service manager: its names, and the objects behind them.
 //! Not here: the manager itself (`super::manager`), the calls (`ipc::binder::manager`, `ipc::hwbinder::manager`).
 
-use std::fmt;
 use std::os::fd::OwnedFd;
-use std::str::FromStr;
 use std::time::Duration;
 
 use backend::AnyContext;
@@ -24,32 +22,6 @@ pub enum What {
     Dump,
     /// Whether it answers.
     Ping,
-}
-
-impl What {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::List, Self::Check, Self::Wait, Self::Dump, Self::Ping];
-}
-
-impl fmt::Display for What {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::List => "list",
-            Self::Check => "check",
-            Self::Wait => "wait",
-            Self::Dump => "dump",
-            Self::Ping => "ping",
-        })
-    }
-}
-
-impl FromStr for What {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|what| what.to_string() == text);
-        found.ok_or_else(|| format!("no such question: {text}"))
-    }
 }
 
 /// A service manager of either flavour.

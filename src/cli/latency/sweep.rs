@@ -2,7 +2,6 @@
 //! Not here: measuring (`bench::sweep`), what is sustained (`record::experiments::sweep`).
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use bench::latency::{Injected, LatencyOptions};
 use bench::load::LoadSpec;
@@ -36,7 +35,7 @@ pub(super) struct SweepArgs {
     payload: Vec<u32>,
 
     /// Background load of a grid point: none, or values of `latency --load` separated by commas; may be repeated
-    #[arg(long, value_name = "none|LOAD,...", default_values_t = [Beside(Vec::new())])]
+    #[arg(long, value_name = "none|LOAD,...", default_value = NONE, value_parser = beside)]
     load: Vec<Beside>,
 
     /// Deadlines to check every call against
@@ -48,7 +47,7 @@ pub(super) struct SweepArgs {
     iterations: u64,
 
     /// Calls per second of each pair to try for the highest sustained rate; none for no search
-    #[arg(help_heading = "Rates", long, value_name = "none|HZ,...", default_value_t = Rates(vec![500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4]))]
+    #[arg(help_heading = "Rates", long, value_name = "none|HZ,...", default_value = "500,1000,2000,5000,10000,20000,50000", value_parser = rates)]
     rates: Rates,
 
     /// A rate is sustained if at least this share of the calls meets the deadline
@@ -98,60 +97,26 @@ const LIBRARIES: Table<Flavour, 2> =
 const NONE: &str = "none";
 
 /// The background load of a grid point.
-#[derive(Clone, Debug, PartialEq)]
-struct Beside(Vec<LoadSpec>);
-
-impl FromStr for Beside {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == NONE {
-            return Ok(Self(Vec::new()));
-        }
-        let specs: Result<Vec<LoadSpec>, _> = text.split(',').map(str::parse).collect();
-        specs.map(Self).map_err(|error| error.to_string())
-    }
-}
-
-impl std::fmt::Display for Beside {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&listed(&self.0))
-    }
-}
-
+type Beside = Vec<LoadSpec>;
 /// Distinct rates in ascending order.
-#[derive(Clone, Debug, PartialEq)]
-struct Rates(Vec<f64>);
+type Rates = Vec<f64>;
 
-impl FromStr for Rates {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == NONE {
-            return Ok(Self(Vec::new()));
-        }
-        let rate = |word: &str| {
-            word.parse::<f64>()
-                .map_err(|_| format!("{word:?} is no number of calls per second, nor is it {NONE}"))
-        };
-        let mut rates = text.split(',').map(rate).collect::<Result<Vec<f64>, _>>()?;
-        rates.sort_by(f64::total_cmp);
-        rates.dedup();
-        Ok(Self(rates))
-    }
+fn beside(text: &str) -> Result<Beside, String> {
+    if text == NONE { Ok(Vec::new()) } else { text.split(',').map(str::parse).collect() }
 }
 
-impl std::fmt::Display for Rates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&listed(&self.0))
+fn rates(text: &str) -> Result<Rates, String> {
+    if text == NONE {
+        return Ok(Vec::new());
     }
-}
-
-fn listed(values: &[impl ToString]) -> String {
-    if values.is_empty() {
-        return NONE.to_owned();
-    }
-    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    let rate = |word: &str| {
+        word.parse::<f64>()
+            .map_err(|_| format!("{word:?} is no number of calls per second, nor is it {NONE}"))
+    };
+    let mut rates = text.split(',').map(rate).collect::<Result<Rates, _>>()?;
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    Ok(rates)
 }
 
 impl SweepArgs {
@@ -180,9 +145,9 @@ impl SweepArgs {
                 self.pairs.clone()
             },
             payloads: self.payload.clone(),
-            loads: self.load.iter().map(|beside| beside.0.clone()).collect(),
+            loads: self.load.clone(),
             deadlines_us,
-            rates: self.rates.0.clone(),
+            rates: self.rates.clone(),
             meet: self.meet,
             confidence: self.confidence,
         };
