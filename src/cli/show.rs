@@ -38,7 +38,7 @@ pub(super) enum Form {
     GbenchJson,
     Csv,
     Lines,
-    /// Of latency tests only.
+    /// For latency tests only.
     LatencyJson,
     LatencyTable,
 }

@@ -41,7 +41,7 @@ impl Write for Output {
 /// A signal ended it.
 const STOPPED: Failure = Failure { status: exit::FAILED, message: None };
 
-/// What is done.
+/// Its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Record, and print the recording.
@@ -59,7 +59,7 @@ pub enum Mode {
 /// A call of the tool.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What is done.
+    /// Its work.
     pub mode: Mode,
     /// Categories of events.
     pub categories: Vec<String>,

@@ -28,7 +28,7 @@ const STEP: &str = "step";
 /// The kernel of a step.
 #[derive(Clone, Debug)]
 pub enum Kernel {
-    /// That of the side, if it has any.
+    /// The side's own, if it has any.
     Given,
     /// One that is built of the commit.
     Built(Wanted),

@@ -65,11 +65,11 @@ impl End {
 pub struct Call {
     /// Google Benchmark's flags.
     pub flags: Flags,
-    /// What is measured.
+    /// The cases and how they are measured.
     pub plan: Plan,
     /// Limits of the costs.
     pub gates: Vec<Gate>,
-    /// What the test is put under.
+    /// Constraints of the test.
     pub constraints: Wanted,
     /// File of the record.
     pub record: Option<PathBuf>,

@@ -23,11 +23,11 @@ use crate::verdict::{latency_status, print};
 pub struct Asked<'a> {
     /// Its options, or what is wrong with them.
     pub options: Result<LatencyOptions, String>,
-    /// What it is put under.
+    /// Its constraints.
     pub constraints: Wanted,
     /// File of the record.
     pub record: Option<&'a Path>,
-    /// Whether participants are told of, each with its CPU and priority.
+    /// Whether each participant is printed with its CPU and priority.
     pub verbose: bool,
 }
 
@@ -43,7 +43,7 @@ impl Asked<'_> {
     /// Measures pings; the exit status is 1 if a client failed or the first miss ended the test.
     ///
     /// # Errors
-    /// As of [`Self::pairs`].
+    /// Those of [`Self::pairs`].
     pub fn pings(self, text: impl FnOnce(&Run) -> String) -> CommandResult {
         self.shown(text, |run| {
             remark(run, &mut print);
@@ -65,7 +65,7 @@ impl Asked<'_> {
     /// Measures pairs, with the output and the exit status of Android's tool.
     ///
     /// # Errors
-    /// As of [`Self::pairs`].
+    /// Those of [`Self::pairs`].
     pub fn exactly(self, tool: Tool, raw: bool) -> CommandResult {
         let is_traced = self.options.as_ref().is_ok_and(|options| options.trace);
         if is_traced && let Err(switch) = bench::latency::tracing_is_on() {

@@ -42,7 +42,7 @@ pub fn run(job: &Job, options: impl FnOnce() -> Result<SoakOptions, String>) -> 
 /// Has another copy of this program soak, behind the turns of the log with this path, and shows what came of it.
 ///
 /// # Errors
-/// As of [`run`].
+/// Those of [`run`].
 pub fn run_elsewhere(job: &Job, soak: impl FnOnce(&Path) -> Result<(), Failure>) -> CommandResult {
     carried_out(job, |log| {
         let ended = soak(log.path());

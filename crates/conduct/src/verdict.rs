@@ -26,14 +26,14 @@ pub(crate) fn latency_status(status: Status) -> u8 {
     }
 }
 
-/// That of the experiment `inversion`, of which inversion is expected or none; only a verdict that was reached can be as expected.
+/// The exit status of the experiment `inversion`, of which inversion is expected or none; only a verdict that was reached can be as expected.
 pub fn inversion_status(run: &Run, is_expected: bool) -> u8 {
     let on = run.inversion().and_then(|experiment| experiment.row(Setting::On));
     let found = on.and_then(|row| row.inverted);
     if completeness(run) == exit::FINE && found == Some(is_expected) { exit::FINE } else { exit::FAILED }
 }
 
-/// That of the experiment `background`.
+/// The exit status of the experiment `background`.
 pub fn background_status(run: &Run) -> u8 {
     let verdicts =
         run.background().into_iter().flat_map(|experiment| of_background(experiment, run.clock.unit));
@@ -41,7 +41,7 @@ pub fn background_status(run: &Run) -> u8 {
     if fine { completeness(run) } else { completeness(run).max(exit::FAILED) }
 }
 
-/// That of the experiment `overload`.
+/// The exit status of the experiment `overload`.
 pub fn overload_status(run: &Run) -> u8 {
     let Some(experiment) = run.overload() else { return exit::INTERNAL };
     match (completeness(run), of_overload(experiment).grade) {
@@ -51,18 +51,18 @@ pub fn overload_status(run: &Run) -> u8 {
     }
 }
 
-/// That of a load that was carried out.
+/// The exit status of a load that was carried out.
 pub fn workload_status(run: &Run) -> u8 {
     if run.any_failed() { exit::FAILED } else { completeness(run) }
 }
 
-/// That of a test whose cases are measured in rounds; `is_missed`: what makes a whole record a failure.
+/// The exit status of a test whose cases are measured in rounds; `is_missed`: what makes a whole record a failure.
 pub fn rounds_status(run: &Run, is_missed: bool) -> u8 {
     let is_whole = completeness(run) == exit::FINE && run.complete && !run.any_failed();
     if is_whole && !is_missed { exit::FINE } else { exit::FAILED }
 }
 
-/// That of a latency sweep, which has no limits, so that only what could not be measured is a failure.
+/// The exit status of a latency sweep, which has no limits, so that only what could not be measured is a failure.
 pub fn sweep_status(run: &Run) -> u8 {
     let mut status = latency_status(failures(run, &mut print));
     for finding in run.findings.iter().filter(|finding| finding.severity == Severity::Error) {
@@ -72,7 +72,7 @@ pub fn sweep_status(run: &Run) -> u8 {
     status.max(completeness(run))
 }
 
-/// That of the test `inheritance`.
+/// The exit status of the test `inheritance`.
 ///
 /// # Errors
 /// Something is not as expected, or not known; the error says what.

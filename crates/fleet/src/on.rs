@@ -27,7 +27,7 @@ use words::{On, taken};
 /// The record of a test that was not asked for one, for the table; the numbers of several machines do not meet.
 const FOR_THE_TABLE: &str = "binderperf-on.json";
 
-/// What a command for other machines needs of this program.
+/// This program, for commands on other machines.
 #[derive(Debug)]
 pub struct Here {
     /// Checks that these words would be understood; else the parser's message.

@@ -9,7 +9,7 @@ use crate::tracefs::{TraceError, Tracefs};
 /// How long to retry removing an instance that another process keeps open.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was put back.
+/// Result of restoring.
 #[derive(Debug)]
 pub struct Restored {
     /// A line about each.

@@ -1,4 +1,4 @@
-//! What other programs need of a context.
+//! Parts of a context that other programs need.
 //!
 //! - [`manager`]: a service manager in the foreground; [`services`]: questions to one.
 //! - [`shim`]: an unmodified program on the embedded driver.

@@ -18,7 +18,7 @@ pub enum What {
     Check,
     /// The same, until it is.
     Wait,
-    /// What its object says of itself.
+    /// The words of its object about itself.
     Dump,
     /// Whether it answers.
     Ping,
@@ -90,7 +90,7 @@ fn failed(error: CallError) -> Failure {
 /// A question with what belongs to it.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What is asked.
+    /// The question.
     pub what: What,
     /// The name, of HIDL interface/instance.
     pub name: Option<String>,

@@ -86,7 +86,7 @@ impl AskArgs {
         answer(self.question(), trace, perfetto, tell)
     }
 
-    /// What is asked of the trace.
+    /// The question to the trace.
     pub(super) fn question(&self) -> AnalysisOptions {
         AnalysisOptions {
             deadline_ns: self.deadline_us.map(|us| us.saturating_mul(1000)),

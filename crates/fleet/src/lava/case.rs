@@ -34,7 +34,7 @@ pub fn run(words: &[String], name: &str, keeps: Keeps) -> CommandResult {
         Failure::new(exit::INTERNAL, format_args!("starting the command: {}", sys::errno::describe(&error)))
     });
     let text = ended.and_then(|ended| Ok((of_process(ended), results(folder)?)));
-    // What is in it has been read or cannot be.
+    // Its contents have been read or cannot be.
     drop(private);
     let (code, text) = text?;
     let result = if code == exit::FINE { "pass" } else { "fail" };
@@ -44,7 +44,7 @@ pub fn run(words: &[String], name: &str, keeps: Keeps) -> CommandResult {
     Ok(code)
 }
 
-/// All records of a folder. One that cannot be read is told and passed over: the command's status stays a result.
+/// All records of a folder. One that cannot be read is named and passed over: the command's status stays a result.
 fn results(folder: &std::path::Path) -> Result<String, Failure> {
     let mut text = String::new();
     for file in files_of(folder, "json").or_exit(exit::INTERNAL)? {
