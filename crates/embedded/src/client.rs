@@ -30,6 +30,7 @@
 mod active_thread;
 mod arena;
 mod broker_request;
+mod call;
 mod channel;
 mod connection_end;
 mod core;
@@ -42,8 +43,8 @@ pub(super) mod ioctls;
 mod placements;
 mod pollable;
 mod read;
+mod reply;
 mod send;
-mod slot_call;
 mod slot_look;
 mod slot_payload;
 mod slot_reply;

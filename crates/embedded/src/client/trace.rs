@@ -15,13 +15,12 @@ use std::io;
 use sys::errno::EIO;
 
 use super::Process;
-use super::active_thread::ActiveThread;
 use super::core::BrokerReply;
 use super::core::slot_call::{SlotCall, SlotTicket};
-use super::core::thread::{Answer, Pending};
+use super::core::thread::Answer;
 use super::identity::Identity;
 use crate::priority::is_realtime;
-use crate::rpc::protocol::{Delivery, NUMBERS, Request, Sched, Transact, TransactKind};
+use crate::rpc::protocol::{Delivery, NUMBERS, Request, Sched};
 use crate::shm::call_slot::Shape;
 use crate::trace_events::{BufferSizes, CodeAndFlags, Fate, Sent, TaskId, TraceWriter};
 use driver::connection::Exchange;
@@ -152,38 +151,6 @@ impl TraceWriter {
         if ticket.trace_number != 0 {
             self.freed(ticket.trace_number + 1, who.named(), what);
         }
-    }
-}
-
-impl ActiveThread<'_> {
-    /// Asks the broker for the route of a transaction and traces that it is about to be sent, with its
-    /// buffer, if it will have one.
-    #[cold]
-    pub(super) fn trace_sending(
-        &mut self,
-        marks: &TraceWriter,
-        transact: &Transact,
-        answers: Option<(u32, CodeAndFlags)>,
-    ) -> io::Result<Option<BufferSizes>> {
-        let request = Request::PreassignRoute { transact: *transact };
-        let answer = self.ask(Pending::Preassigned, &request, &[])?;
-        if answer.errno != 0 {
-            return Ok(None);
-        }
-        let [number, node, to, extra] = answer.words;
-        let number = number as u32;
-        let to = TaskId { pid: to as u32, tid: (to >> 32) as u32 };
-        let what = CodeAndFlags { flags: transact.flags, code: transact.code };
-        let reply = !matches!(transact.kind, TransactKind::Call { .. });
-        marks.transaction(&Sent { number, node: node as u32, to, reply, what });
-        let buffer = BufferSizes { number, data: transact.data_size, offsets: transact.offsets_size, extra };
-        if !answer.sender_stops {
-            marks.buffer(Fate::Taken, buffer);
-        }
-        if let Some((number, what)) = answers.filter(|(number, _)| *number != 0) {
-            marks.freed(number, self.who.named(), what);
-        }
-        Ok((!answer.sender_stops).then_some(buffer))
     }
 }
 

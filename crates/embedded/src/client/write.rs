@@ -13,6 +13,7 @@ use sys::errno::{EFAULT, EINVAL};
 use super::active_thread::ActiveThread;
 use super::core::thread::{Frame, Pending};
 use super::placements::Lent;
+use super::send::Sending;
 use super::wait_for_work::Until;
 use crate::program::Caller;
 use crate::rpc::protocol::Request;
@@ -53,13 +54,15 @@ impl ActiveThread<'_> {
                 trace.command(word.0);
             }
             let len = size_of::<CommandWord>() + word.payload_len();
+            let behind = rest.get(len..).unwrap_or_default();
             match command {
                 Command::Transaction(data, buffers_size) => {
-                    self.send_call(&data, buffers_size, &exchange.payload)?;
+                    let payload = &exchange.payload;
+                    Sending { thread: self, data: &data, buffers_size, payload, behind }.call()?;
                 }
                 Command::Reply(data, buffers_size) => {
-                    let behind = rest.get(len..).unwrap_or_default();
-                    self.send_reply(&data, buffers_size, &exchange.payload, behind)?;
+                    let payload = &exchange.payload;
+                    Sending { thread: self, data: &data, buffers_size, payload, behind }.reply()?;
                 }
                 Command::FreeBuffer(address) => self.free_buffer(address)?,
                 Command::RegisterLooper | Command::EnterLooper | Command::ExitLooper => {
