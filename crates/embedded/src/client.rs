@@ -36,6 +36,8 @@ mod connection_end;
 mod core;
 mod deliver;
 mod delivered;
+mod exit;
+mod free;
 pub(super) mod identity;
 mod inbox;
 mod inherit;
@@ -284,7 +286,7 @@ impl Process {
         if before.is_some() {
             thread.own().before = before;
         }
-        let written = thread.write(exchange);
+        let written = write::write(&mut thread, exchange);
         if let Caller::There(program, tid) = self.caller(who)
             && !exchange.write.is_empty()
         {

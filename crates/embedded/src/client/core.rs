@@ -179,7 +179,8 @@ impl Core {
         self.effects.push(Effect::Send(Box::new(request)));
     }
 
-    fn changed(&mut self, slot: u32, wake: bool) {
+    /// Has a thread's new depth published, and the thread woken if `wake`.
+    pub(crate) fn changed(&mut self, slot: u32, wake: bool) {
         self.effects.push(Effect::Changed { slot, wake });
     }
 }

@@ -259,6 +259,9 @@ impl Intake<'_, '_> {
                 SlotEnd::Nonsense
             }
         };
-        self.thread.state.core.end_slot_call(slot, place, end);
+        let now = self.thread.state.core.end_slot_call(slot, place, end);
+        if slot != self.thread.slot {
+            self.thread.state.core.changed(slot, now);
+        }
     }
 }

@@ -17,10 +17,9 @@ use sys::held_signals::HeldSignals;
 use sys::errno::EAGAIN;
 
 use super::Process;
-use super::active_thread::ActiveThread;
-use super::channel::NOBODY;
-use super::core::thread::{Awaited, Frame, NO_ERROR, Pending, Served};
-use super::core::{Todo, looper};
+use super::core::looper;
+use super::core::thread::{NO_ERROR, Pending};
+use super::exit::exit;
 use super::identity::Identity;
 use super::wait_for_work::Until;
 use crate::broker_connection::BrokerConnection;
@@ -162,73 +161,22 @@ impl Process {
     /// Waits until the thread has something to read (contract POL-01).
     pub(crate) fn poll_readable(&self, who: Identity, timeout_ms: i32) -> io::Result<bool> {
         let deadline = u64::try_from(timeout_ms).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
-        self.enter(who, |thread| thread.poll_readable(deadline))
+        self.enter(who, |active| {
+            let thread = active.thread();
+            let takes_any = thread.is_free();
+            thread.looper |= looper::POLL;
+            let bits = thread.looper;
+            active.bell().set_looper(bits);
+            active.wait(Until::Readable { takes_any }, deadline)
+        })
     }
 
     /// Executes `BINDER_THREAD_EXIT` (contract EXT-01).
     pub(crate) fn thread_exit(&self, who: Identity) -> io::Result<()> {
         self.enter(who, |thread| {
-            thread.exit();
+            exit(thread);
             Ok(())
         })
-    }
-}
-
-impl ActiveThread<'_> {
-    fn poll_readable(&mut self, deadline: Option<Instant>) -> io::Result<bool> {
-        let thread = self.thread();
-        let takes_any = thread.is_free();
-        thread.looper |= looper::POLL;
-        let bits = thread.looper;
-        self.bell().set_looper(bits);
-        self.wait(Until::Readable { takes_any }, deadline)
-    }
-
-    /// Ends the thread's part: fails its callers' calls and drops its queued work.
-    fn exit(&mut self) {
-        let (process, slot) = (self.process, self.slot);
-        self.look(Until::Answer);
-        let Some(mut gone) = self.state.core.remove_thread(slot) else { return };
-        if std::mem::take(self.own()).pollable.is_some() {
-            self.state.pollables -= 1;
-            // Its helper thread may sleep on the bell, which the slot's next thread will use.
-            process.bell(slot).wake();
-        }
-        if process.bells.listener() == Some(slot) {
-            process.bells.set_listener(None);
-        }
-        process.bell(slot).move_out();
-        for frame in std::mem::take(&mut gone.stack) {
-            match frame {
-                Frame::Serving(Served::Broker(call)) => {
-                    process.send(&Request::Abandon { transaction: call.transaction });
-                }
-                Frame::Serving(Served::CallSlot(call)) => call.channel.fail(&call.request, NOBODY),
-                // The serving thread is not told; its reply is dropped on arrival.
-                Frame::Calling(Awaited::CallSlot(ticket)) => self.state.disown(ticket),
-                Frame::Calling(Awaited::Broker(_)) => {}
-            }
-        }
-        gone.into_unread().for_each(|todo| self.drop_unread(todo));
-    }
-
-    fn drop_unread(&mut self, todo: Todo) {
-        let process = self.process;
-        match todo {
-            Todo::Call(delivery) => {
-                process.send(&Request::Abandon { transaction: delivery.transaction });
-                // No other thread knows the buffer's address (the C driver leaks it, contract OW-14).
-                process.send(&Request::FreeBuffer { offset: delivery.buffer });
-            }
-            Todo::SlotCall(call) => {
-                call.channel.fail(&call.request, NOBODY);
-                self.state.core.unpin(call.node.pin);
-            }
-            Todo::Reply(reply) => process.send(&Request::FreeBuffer { offset: reply.buffer }),
-            Todo::SlotReply(reply) => self.state.disown(reply.ticket),
-            // Dropped with the thread, as in the C driver (contract REF-14).
-            Todo::Work(_) | Todo::Word(_) | Todo::Refusal(_) | Todo::Small(..) => {}
-        }
     }
 }
 

@@ -47,14 +47,14 @@ impl Core {
         self.free_call_slot(ticket);
     }
 
-    /// Ends the call at `place` of a thread's stack. The reply stays in its call slot until it is read.
-    pub(crate) fn end_slot_call(&mut self, slot: u32, place: usize, end: SlotEnd) {
+    /// Ends the call at `place` of a thread's stack; returns whether the thread may read the end now. The reply
+    /// stays in its call slot until it is read.
+    pub(crate) fn end_slot_call(&mut self, slot: u32, place: usize, end: SlotEnd) -> bool {
         let thread = self.thread(slot);
-        let Some(Frame::Calling(Awaited::CallSlot(ticket))) = thread.take_frame(place) else { return };
+        let Some(Frame::Calling(Awaited::CallSlot(ticket))) = thread.take_frame(place) else { return false };
         let word = match end {
             SlotEnd::Replied(header) => {
-                let now = thread.end(place, Todo::SlotReply(SlotReply { ticket, header }));
-                return self.changed(slot, now);
+                return thread.end(place, Todo::SlotReply(SlotReply { ticket, header }));
             }
             SlotEnd::Dead => br::DEAD_REPLY,
             SlotEnd::Nonsense => br::FAILED_REPLY,
@@ -65,7 +65,7 @@ impl Core {
         };
         let now = thread.end(place, Todo::Word(word));
         self.free_call_slot(ticket);
-        self.changed(slot, now);
+        now
     }
 
     pub(super) fn free_call_slot(&mut self, ticket: SlotTicket) {
