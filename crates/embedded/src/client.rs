@@ -45,16 +45,16 @@ pub(super) mod ioctls;
 mod placements;
 mod pollable;
 mod read;
+mod receive;
 mod reply;
 mod send;
 mod slot_look;
-mod slot_payload;
 mod slot_reply;
 mod slot_serve;
 #[cfg(test)]
 mod tests;
 mod trace;
-mod wait_for_work;
+mod wait;
 mod wake;
 mod write;
 

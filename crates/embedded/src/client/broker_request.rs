@@ -8,7 +8,7 @@ use super::Process;
 use super::active_thread::ActiveThread;
 use super::core::thread::{Answer, Pending};
 use super::identity::Identity;
-use super::wait_for_work::Until;
+use super::wait::Until;
 use crate::rpc::protocol::{Request, ThreadKey};
 
 impl Process {

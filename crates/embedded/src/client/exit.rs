@@ -5,7 +5,7 @@ use super::active_thread::ActiveThread;
 use super::channel::NOBODY;
 use super::core::Todo;
 use super::core::thread::{Awaited, Frame, Served};
-use super::wait_for_work::Until;
+use super::wait::Until;
 use crate::rpc::protocol::Request;
 
 /// Ends the thread's part: fails its callers' calls and drops its queued work.

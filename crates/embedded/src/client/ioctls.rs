@@ -21,7 +21,7 @@ use super::core::looper;
 use super::core::thread::{NO_ERROR, Pending};
 use super::exit::exit;
 use super::identity::Identity;
-use super::wait_for_work::Until;
+use super::wait::Until;
 use crate::broker_connection::BrokerConnection;
 use crate::rpc::protocol::{Request, StateFile, ThreadKey};
 

@@ -22,7 +22,7 @@ use sys::held_signals::HeldSignals;
 use super::active_thread::ActiveThread;
 use super::core::looper;
 use super::identity::Identity;
-use super::wait_for_work::Until;
+use super::wait::Until;
 use super::{Process, State};
 use crate::rpc::protocol::ThreadKey;
 use crate::shm::doorbell::{BellMemory, Doorbells};

@@ -15,7 +15,7 @@ use super::active_thread::ActiveThread;
 use super::core::Todo;
 use super::core::slot_call::SlotReply;
 use super::core::thread::Pending;
-use super::wait_for_work::Until;
+use super::wait::Until;
 use crate::rpc::protocol::Request;
 use crate::settings::Inherit;
 use crate::shm::doorbell::of_return;

@@ -12,7 +12,7 @@ use super::State;
 use super::core::slot_call::SlotTicket;
 use super::core::thread::failed;
 use super::read::{Next, Reading};
-use super::slot_payload::{ReceiveError, SlotPayload};
+use super::receive::{ReceiveError, SlotPayload};
 use crate::shm::call_slot::ReplyHeader;
 use crate::trace_events::CodeAndFlags;
 

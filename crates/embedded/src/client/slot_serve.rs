@@ -15,7 +15,7 @@ use super::channel::NOBODY;
 use super::core::slot_call::BoxedCall;
 use super::core::thread::{Frame, Served};
 use super::read::{Next, Reading};
-use super::slot_payload::{ReceiveError, SlotPayload};
+use super::receive::{ReceiveError, SlotPayload};
 
 impl Process {
     /// CPU of the last caller through a call slot.

@@ -14,7 +14,7 @@ use super::active_thread::ActiveThread;
 use super::core::thread::{Frame, Pending};
 use super::free::free_buffer;
 use super::send::Sending;
-use super::wait_for_work::Until;
+use super::wait::Until;
 use crate::rpc::protocol::Request;
 use crate::shm::doorbell::of_command;
 use driver::connection::Exchange;
