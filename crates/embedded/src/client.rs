@@ -7,23 +7,24 @@
 //!
 //! The state machine is [`core`]: threads, stacks, queues, bindings. The other modules are the shell around
 //! it. The shell takes the lock, waits, wakes, copies, talks to the broker, inherits priorities and traces:
-//! - [`mod@write`]: carries out commands. [`send`]: sends a transaction, through a call slot ([`slot_call`];
-//!   replies: [`slot_serve`]) or to the broker. `payload`, outside this module, encodes its bytes.
-//! - [`read`]: waits ([`wait_for_work`]), takes in what is new ([`inbox`], [`slot_serve`], [`slot_reply`])
-//!   and writes returns. [`deliver`]: delivers calls and replies of the broker.
-//! - [`active_thread`]: a thread inside a driver call, with the lock. [`identity`]: which thread that is. [`broker_request`]: one request to the
-//!   broker and its answer. [`connection_end`]: the end of the broker.
-//! - [`channel`]: one end of a channel. [`slot_look`]: looks at the outcome of calls. [`slot_payload`]: copies payloads
-//!   from them. [`wake`]: wakes a peer's thread.
-//! - [`arena`]: the receiving area. [`placements`]: buffers that this process placed in it. [`delivered`]:
-//!   buffers that the broker delivered.
-//! - [`ioctls`]: the other ioctls, and waiting for readability. [`pollable`]: descriptors to poll. [`inherit`]: priority inheritance. [`trace`]: trace events.
+//! - [`active_thread`]: a thread inside a driver call, with the lock. [`identity`]: which thread that is.
+//! - [`mod@write`] takes the commands of an exchange. [`call`] and [`serve`] have the two sides of a call: made, or
+//!   delivered and replied to. [`send`]: a transaction to the broker. [`free`]: buffers given back. `payload`, outside
+//!   this module, encodes bytes.
+//! - [`read`] writes the returns. It waits ([`wait`]), takes in what is new ([`inbox`]) and delivers it: [`deliver`] what
+//!   came through the broker, [`call`] and [`serve`] what came in call slots.
+//! - [`broker_request`]: one request to the broker and its answer. [`connection_end`]: the end of the broker.
+//! - [`channel`]: one end of a channel. [`wake`]: wakes a peer's thread.
+//! - [`arena`]: the receiving area. [`receive`]: copies payloads into it. [`placements`]: buffers that this process
+//!   placed in it. [`delivered`]: buffers that the broker delivered.
+//! - [`ioctls`]: the other ioctls, and waiting for readability. [`pollable`]: descriptors to poll. [`exit`]: the end of a
+//!   thread. [`inherit`]: priority inheritance. [`trace`]: trace events.
 //!
 //! Not here: nodes, references, budgets and objects (`super::broker`), shared layouts (`super::shm`), the
 //! messages between client and broker (`super::rpc::protocol`).
 //!
 //! Locks: every driver call takes [`Process::state`]. The lock is released while a thread waits or copies a
-//! large payload; a small payload is copied under it, because releasing and retaking the lock costs more.
+//! large payload that arrived; others are copied under it, because releasing and retaking the lock costs more.
 //! [`Process::outbox`] is held from filling the outbox until the broker's answer. Lock order: `outbox`, then
 //! `state`.
 
@@ -46,11 +47,8 @@ mod placements;
 mod pollable;
 mod read;
 mod receive;
-mod reply;
 mod send;
-mod slot_look;
-mod slot_reply;
-mod slot_serve;
+mod serve;
 #[cfg(test)]
 mod tests;
 mod trace;

@@ -1,21 +1,30 @@
-//! Makes a call: through a call slot where that is possible, else through the broker.
-//! Not here: its reply (`slot_reply`), the call slot's memory (`shm::call_slot`), the transaction for the broker (`send`).
-//! Facts: contract TX-01, TX-06, TX-10, TX-12 to TX-15, FRZ-03, OW-01.
+//! A call from its caller's side: made through a call slot where that is possible, else through the broker; and the
+//! reply that comes back in the call slot.
+//! Not here: the call slot's memory (`shm::call_slot`), the transaction for the broker (`send`), replies from there
+//! (`deliver`), when a call has ended (`inbox`).
+//! Facts: contract TX-01, TX-06, TX-10, TX-12 to TX-15, TX-17, FRZ-03, OW-01.
 
 use std::io;
 
-use abi::codes::tf;
+use abi::codes::{br, tf};
+use abi::layout::TransactionData;
+use zerocopy::IntoBytes;
 
+use sys::errno::ENOSPC;
+
+use super::State;
 use super::channel::Channel;
 use super::core::slot_call::SlotTicket;
-use super::core::thread::Pending;
+use super::core::thread::{Pending, failed};
 use super::inherit;
+use super::read::{Next, Reading};
+use super::receive::{Incoming, ReceiveError};
 use super::send::Sending;
 use super::wake::Wake;
 use crate::payload::encode::SlotPayload;
 use crate::priority::is_realtime;
 use crate::rpc::protocol::{Lineage, Sched, ThreadKey, Transact, TransactKind};
-use crate::shm::call_slot::{Call, RequestHeader, Shape, Source};
+use crate::shm::call_slot::{Call, ReplyHeader, RequestHeader, Shape, Source};
 use crate::trace_events::CodeAndFlags;
 
 impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
@@ -140,4 +149,67 @@ fn thread_to_wake(channel: &Channel, to: Option<ThreadKey>, caller: Sched) -> Op
         }),
     };
     Some(bell?.number())
+}
+
+impl Reading<'_, '_, '_> {
+    /// Copies a reply and appends its return.
+    pub(super) fn deliver_slot_reply(&mut self, ticket: SlotTicket, header: &ReplyHeader) -> Next {
+        let process = self.thread.process;
+        let received = match Incoming::Reply(&ticket, header).receive(self.thread) {
+            Ok(received) => received,
+            Err(ReceiveError::NoRoom | ReceiveError::NoArea) => {
+                self.thread.thread().extended_error = failed(ENOSPC);
+                self.thread.state.disown(ticket);
+                self.put(br::FAILED_REPLY, &[]);
+                return Next::Stop;
+            }
+            Err(ReceiveError::Corrupt(corrupt)) => {
+                self.thread.state.free_slot(&ticket);
+                ticket.channel.close_as(corrupt);
+                self.put(br::DEAD_REPLY, &[]);
+                return Next::Stop;
+            }
+        };
+        self.thread.state.free_slot(&ticket);
+        let ReplyHeader { code, flags, .. } = *header;
+        if let Some(trace) = process.traced() {
+            trace.slot_reply_delivered(&ticket, header.shape, received.buffer);
+        }
+        let data = TransactionData { code, flags, sender_euid: ticket.channel.peer_euid, ..received };
+        self.put(br::REPLY, data.as_bytes());
+        if let Some(trace) = process.traced() {
+            trace.slot_reply_over(self.thread.who, &ticket, CodeAndFlags { flags, code });
+        }
+        Next::Stop
+    }
+}
+
+impl State {
+    /// Frees the call slot of a call that is over.
+    fn free_slot(&mut self, ticket: &SlotTicket) {
+        ticket.channel.free_slot(ticket.call);
+        self.core.slot_call_over(ticket);
+    }
+
+    /// Gives up the reply to a call, because its thread exits or there is no room. The slot becomes free only
+    /// when the peer has finished: a late copy of a large reply would otherwise land in the reply to a later
+    /// call.
+    pub(super) fn disown(&mut self, ticket: SlotTicket) {
+        match ticket.is_over() {
+            true => self.free_slot(&ticket),
+            false => self.core.channels.orphans.push(ticket),
+        }
+    }
+}
+
+impl SlotTicket {
+    /// Whether the awaited call has an outcome.
+    pub(super) fn has_outcome(&self) -> bool {
+        !self.by_broker && self.channel.call_slots.is_answered(self.call)
+    }
+
+    /// Whether the call has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.channel.is_closed() || self.channel.call_slots.is_answered(self.call)
+    }
 }

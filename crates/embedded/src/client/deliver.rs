@@ -1,6 +1,6 @@
 //! Delivers calls and replies of the broker to a reader: fetches their descriptors, updates the thread's
 //! stack and appends the return.
-//! Not here: the order of deliveries (`read`), calls through call slots (`slot_serve`, `slot_reply`).
+//! Not here: the order of deliveries (`read`), calls through call slots (`serve`, `call`).
 //! Facts: contract TX-02 to TX-04, OBJ-11 to OBJ-13, OBJ-21; `binder_thread_read`, Linux 7.2.
 
 use std::io;

@@ -1,5 +1,5 @@
 //! Changes a thread's priority for a call that it serves, and restores it.
-//! Not here: which priority (`embedded::priority`), when (`deliver`, `send`, `read`), the system calls
+//! Not here: which priority (`embedded::priority`), when (`deliver`, `serve`, `read`), the system calls
 //! (`sys::sched`).
 //! Facts: contract section 14.
 //!

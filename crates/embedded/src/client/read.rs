@@ -1,5 +1,5 @@
 //! Writes returns: waits for the first, then adds everything else that is ready.
-//! Not here: the form of a transaction (`deliver`, `slot_serve`, `slot_reply`), waiting (`wait_for_work`).
+//! Not here: the form of a transaction (`deliver`, `serve`, `call`), waiting (`wait`).
 //! Facts: contract WR-03 to WR-10, LP-01 to LP-04; `binder_thread_read`, Linux 7.2.
 
 use std::io;

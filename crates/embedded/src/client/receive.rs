@@ -15,14 +15,14 @@ use crate::shm::call_slot::{LARGEST, PayloadRange, ReplyHeader, Shape};
 /// Smallest payload, in bytes, that is copied without the lock: releasing it costs more than a smaller copy.
 const LARGE: usize = 16 << 10;
 
-/// The message that a payload belongs to.
+/// A payload in a call slot, by the message that it belongs to.
 #[derive(Clone, Copy)]
-pub(super) enum SlotPayload<'c> {
+pub(super) enum Incoming<'c> {
     Request(&'c SlotCall),
     Reply(&'c SlotTicket, &'c ReplyHeader),
 }
 
-impl SlotPayload<'_> {
+impl Incoming<'_> {
     fn channel(&self) -> &Channel {
         match self {
             Self::Request(call) => &call.channel,

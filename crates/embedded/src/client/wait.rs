@@ -207,6 +207,11 @@ impl Wait<'_, '_> {
 }
 
 impl Process {
+    /// CPU of the last caller through a call slot.
+    fn last_caller_cpu(&self) -> Option<u32> {
+        self.caller_cpu.load(Ordering::Relaxed).checked_sub(1)
+    }
+
     #[cold] // once in a thread's life
     fn new_waiter(&self) -> Waiter {
         let budget = Duration::from_nanos(self.settings.spin_budget_ns);

@@ -1,5 +1,5 @@
 //! Executes a stream of commands until one is refused.
-//! Not here: decoding (`abi::stream`), transactions (`send`).
+//! Not here: decoding (`abi::stream`), transactions (`call`, `serve`), buffers (`free`).
 //! Facts: contract WR-01, WR-11 to WR-13, LP-05, LP-06, BUF-05, DTH-01 to DTH-06; `binder_thread_write`,
 //! Linux 7.2.
 

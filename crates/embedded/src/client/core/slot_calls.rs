@@ -1,6 +1,6 @@
 //! Effects of calls through call slots on threads, handles and nodes, for caller and callee.
 //! Not here: the call itself (`slot_call`), the call slots' memory (`shm::call_slot`; in the shell
-//! `slot_call`, `slot_serve`, `slot_reply`).
+//! `call`, `serve`, `inbox`).
 //! Facts: contract TX-01 to TX-06, TX-10, TX-17, TX-18, REF-13, ID-05.
 
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
 //! The table of threads, the idle threads and the pool of loopers.
-//! Not here: waiting (the shell's `wait_for_work`).
+//! Not here: waiting (the shell's `wait`).
 //! Facts: contract LP-01 to LP-08, POL-03; `binder_wait_for_work`, Linux 7.2.
 
 use abi::stream::Command;

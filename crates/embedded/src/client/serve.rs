@@ -1,17 +1,24 @@
-//! Replies to the call that a thread serves: through the call slot of the call, or through the broker.
-//! Not here: the call slot's memory (`shm::call_slot`), the transaction for the broker (`send`).
-//! Facts: contract TX-01, TX-12, TX-16 to TX-18, SCH-03, REF-13.
+//! A call from its callee's side: delivered from its call slot; and the reply, through the call slot or through the broker.
+//! Not here: taking calls in (`inbox`), calls from the broker (`deliver`), the call slot's memory (`shm::call_slot`), the
+//! transaction for the broker (`send`).
+//! Facts: contract TX-01 to TX-03, TX-12, TX-16 to TX-18, SCH-03, REF-13.
 
 use std::io;
 
+use abi::codes::br;
+use abi::layout::TransactionData;
 use abi::{BufferAddress, stream};
+use zerocopy::IntoBytes;
 
-use sys::errno::EFAULT;
+use sys::errno::{EFAULT, ENOSPC};
 
+use super::channel::NOBODY;
 use super::core::slot_call::BoxedCall;
-use super::core::thread::{Pending, Served};
+use super::core::thread::{Frame, Pending, Served};
 use super::delivered::GivenBack;
 use super::inherit;
+use super::read::{Next, Reading};
+use super::receive::{Incoming, ReceiveError};
 use super::send::Sending;
 use super::wake::Wake;
 use crate::payload::encode::SlotPayload;
@@ -20,6 +27,49 @@ use crate::rpc::protocol::{ThreadKey, Transact, TransactKind};
 use crate::settings::Inherit;
 use crate::shm::call_slot::{ReplyHeader, Shape, Source as _};
 use crate::trace_events::CodeAndFlags;
+
+impl Reading<'_, '_, '_> {
+    /// Delivers a call: the thread serves it, and its return is appended.
+    pub(super) fn deliver_slot_call(&mut self, mut call: BoxedCall) -> Next {
+        let (process, node) = (self.thread.process, call.node);
+        let header = &call.request.header;
+        let received = Incoming::Request(&call).receive(self.thread);
+        let received = match received {
+            Ok(received) => received,
+            Err(error) => {
+                let errno = match error {
+                    ReceiveError::NoArea => NOBODY,
+                    ReceiveError::NoRoom => ENOSPC,
+                    // The cause may only be a caller that was stopped for long.
+                    ReceiveError::Corrupt(_) => EFAULT,
+                };
+                call.channel.fail(&call.request, errno);
+                if let ReceiveError::Corrupt(corrupt) = error {
+                    call.channel.close_as(corrupt);
+                }
+                self.thread.state.core.unpin(node.pin);
+                return Next::More;
+            }
+        };
+        call.restore = self.inherit(header.sched, node.flags, false);
+        let data = TransactionData {
+            target: node.ptr,
+            cookie: node.cookie,
+            code: header.code,
+            flags: header.flags,
+            sender_pid: call.channel.peer_pid as i32,
+            sender_euid: call.channel.peer_euid,
+            ..received
+        };
+        if let Some(trace) = process.traced() {
+            trace.slot_call_delivered(&call, data.buffer);
+        }
+        call.channel.call_slots.note_server(call.request.taken(), self.thread.slot);
+        self.thread.thread().stack.push(Frame::Serving(Served::CallSlot(call)));
+        self.put(br::TRANSACTION, data.as_bytes());
+        Next::Stop
+    }
+}
 
 impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
     /// Executes `BC_REPLY(_SG)`.
