@@ -137,6 +137,8 @@ pub(super) struct Opener {
     pub(super) who: Identity,
     /// The program, if it is another process's.
     pub(super) program: Option<Arc<dyn Program>>,
+    /// Destination of trace events; `None` if this process does not trace.
+    pub(super) trace: Option<TraceWriter>,
 }
 
 /// One open connection.
@@ -177,9 +179,8 @@ impl Process {
         settings: Settings,
         options: OpenOptions,
         opener: Opener,
-        trace: Option<TraceWriter>,
     ) -> Result<Self, OpenError> {
-        let Opener { who, program } = opener;
+        let Opener { who, program, trace } = opener;
         let pid = program.as_ref().map_or(0, |program| program.pid());
         let hello = Hello { context: name.to_owned(), call_slots: settings.call_slots, pid };
         let (line, welcome) = BrokerConnection::open(directory, hello)?;
@@ -204,7 +205,7 @@ impl Process {
             own_numbers: OnceLock::new(),
             caller_cpu: AtomicU32::new(0),
             locals: Box::new(std::array::from_fn(|_| Local::default())),
-            home: inherit::Home::of(who),
+            home: inherit::Home::of(who, settings.inherit),
             trace,
             state: Lock::new(State {
                 core: Core::new(welcome.proc),

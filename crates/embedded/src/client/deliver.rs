@@ -14,10 +14,11 @@ use super::Process;
 use super::core::BrokerReply;
 use super::core::thread::{BrokerCall, Frame, Served};
 use super::delivered::Buffer;
+use super::inherit::Asked;
 use super::read::{Next, Reading};
 use crate::priority::Restore;
 use crate::program::Caller;
-use crate::rpc::protocol::{Delivery, Request, Sched};
+use crate::rpc::protocol::{Delivery, Request};
 use crate::trace_events::{CodeAndFlags, TaskId};
 
 /// The bytes and offsets of a delivered buffer in the arena.
@@ -81,7 +82,8 @@ impl Reading<'_, '_, '_> {
             trace.raised(self.thread.who, self.thread.own().before);
         }
         let oneway = flags & tf::ONE_WAY != 0;
-        let restore = self.inherit(delivery.sched, delivery.node_flags, oneway);
+        let Delivery { sched: caller, node_flags, .. } = *delivery;
+        let restore = self.inherit(Asked { caller, node_flags, oneway });
         if !oneway {
             let call = BrokerCall {
                 transaction,
@@ -178,11 +180,9 @@ impl Reading<'_, '_, '_> {
     }
 
     /// Applies the caller's scheduling to this thread, for the call that it serves.
-    #[inline]
-    pub(super) fn inherit(&mut self, caller: Sched, node_flags: u32, oneway: bool) -> Restore {
+    pub(super) fn inherit(&mut self, asked: Asked) -> Restore {
         let (process, before) = (self.thread.process, self.thread.own().before);
-        let asked = (caller, node_flags, oneway);
-        process.home.serve(self.thread.who, process.settings.inherit, before, asked, process.trace.as_ref())
+        process.home.serve(self.thread.who, before, asked, process.trace.as_ref())
     }
 }
 

@@ -18,9 +18,22 @@ use crate::trace_events::TraceWriter;
 
 use super::identity::Identity;
 
-/// Scheduling of the thread that opened the context, at that time.
+/// Scheduling of the thread that opened the context, at that time, and what threads inherit there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Home(Sched);
+pub(super) struct Home {
+    sched: Sched,
+    mode: Inherit,
+}
+
+/// What a call asks of the thread that serves it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Scheduling of the caller.
+    pub(super) caller: Sched,
+    /// Flags of the called node.
+    pub(super) node_flags: u32,
+    pub(super) oneway: bool,
+}
 
 /// Scheduling with which a thread sends. `before`: its scheduling at entry into the driver, or since it
 /// replied. The cached value may predate a boost by another thread.
@@ -83,27 +96,22 @@ pub(super) fn drop_vain_boost(thread: Identity, wanted: Sched, trace: Option<&Tr
 
 impl Home {
     /// The opener's scheduling now.
-    pub(super) fn of(opener: Identity) -> Self {
-        Self(opener.asked())
+    pub(super) fn of(opener: Identity, mode: Inherit) -> Self {
+        Self { sched: opener.asked(), mode }
     }
 
     /// The opener's scheduling, if it is fair and this free thread is real-time where policies are inherited:
     /// most likely a caller boosted the thread on its way here.
     pub(super) fn if_boosted(&self, thread: Identity) -> Option<Sched> {
-        let Self(home) = *self;
+        let Self { sched: home, .. } = *self;
         (!is_realtime(home.policy) && is_realtime(thread.scheduling_now().policy)).then_some(home)
     }
 
     /// Schedules a thread that waits for any work like the opener (contract SCH-04): with its nice and, where
     /// policies are inherited, its policy, whatever an earlier call or an unused boost left behind. Returns
     /// the scheduling while waiting, where a boost may precede a wake-up.
-    pub(super) fn settle(
-        &self,
-        thread: Identity,
-        mode: Inherit,
-        trace: Option<&TraceWriter>,
-    ) -> Option<Sched> {
-        let Self(home) = *self;
+    pub(super) fn settle(&self, thread: Identity, trace: Option<&TraceWriter>) -> Option<Sched> {
+        let Self { sched: home, mode } = *self;
         if mode == Inherit::None {
             return None;
         }
@@ -118,7 +126,7 @@ impl Home {
     }
 
     fn settle_policy(&self, thread: Identity, trace: Option<&TraceWriter>) {
-        let Self(home) = *self;
+        let Self { sched: home, .. } = *self;
         let now = thread.scheduling_now();
         if (now.policy, is_realtime(now.policy).then_some(now.priority))
             != (home.policy, is_realtime(home.policy).then_some(home.priority))
@@ -129,48 +137,27 @@ impl Home {
 
     /// Changes the thread's scheduling for a served call, and returns what to restore. `before`: its
     /// scheduling while it waited; it may have been boosted since.
-    #[inline]
     pub(super) fn serve(
         &self,
         thread: Identity,
-        mode: Inherit,
         before: Option<Sched>,
-        (caller, node_flags, oneway): (Sched, u32, bool),
+        asked: Asked,
         trace: Option<&TraceWriter>,
     ) -> Restore {
-        let stays = match mode {
-            Inherit::None => true,
-            // Common case: caller and callee have the same nice, nothing changes.
-            Inherit::Nice => {
-                let nice = thread.scheduling().nice;
-                wanted_nice(nice, caller, node_flags, oneway) == nice
-            }
-            Inherit::Rt => false,
-        };
-        match stays {
-            true => Restore::default(),
-            false => self.become_callers(thread, mode, before, (caller, node_flags, oneway), trace),
-        }
-    }
-
-    fn become_callers(
-        &self,
-        thread: Identity,
-        mode: Inherit,
-        before: Option<Sched>,
-        (caller, node_flags, oneway): (Sched, u32, bool),
-        trace: Option<&TraceWriter>,
-    ) -> Restore {
-        let now = match (mode, before) {
+        let Asked { caller, node_flags, oneway } = asked;
+        let now = match (self.mode, before) {
+            (Inherit::None, _) => return Restore::default(),
             // The nice of now: no other thread changes it.
             (Inherit::Rt, Some(before)) => with_nice(before, thread.scheduling().nice),
             _ => thread.scheduling(),
         };
-        let wanted = match mode {
+        let wanted = match self.mode {
             Inherit::Rt => realtime(now, caller, node_flags, oneway),
+            // Common case: caller and callee have the same nice, nothing changes.
+            _ if wanted_nice(now.nice, caller, node_flags, oneway) == now.nice => return Restore::default(),
             _ => nice(now, caller, node_flags, oneway),
         };
-        if wanted == now && mode == Inherit::Rt {
+        if wanted == now && self.mode == Inherit::Rt {
             drop_vain_boost(thread, now, trace);
         }
         Restore((wanted != now && change(thread, now, wanted, trace)).then_some(now))
@@ -210,7 +197,7 @@ mod tests {
     /// Runs `job` in a real-time thread; skips it without the right to become one.
     fn as_fifo(job: impl FnOnce(Home) + Send + 'static) {
         let aside = std::thread::spawn(|| {
-            let home = Home::of(Identity::Caller);
+            let home = Home::of(Identity::Caller, Inherit::Rt);
             match sched::set_policy(0, Policy::Fifo(5)) {
                 Ok(()) => job(home),
                 Err(error) => needs::Need::Realtime.lacks(error).skip(),
@@ -222,7 +209,7 @@ mod tests {
     #[test]
     fn sch_09_a_policy_that_was_only_lent_does_not_outlive_the_call() {
         as_fifo(|home| {
-            assert_eq!(home.settle(Identity::Caller, Inherit::Rt, None), Some(home.0));
+            assert_eq!(home.settle(Identity::Caller, None), Some(home.sched));
             assert!(
                 !is_realtime(Identity::Caller.scheduling_now().policy),
                 "a free thread waits as the opener did"
@@ -230,13 +217,14 @@ mod tests {
         });
         as_fifo(|home| {
             // Boosted for a call that another thread took; an ordinary call follows.
-            let saved = home.serve(Identity::Caller, Inherit::Rt, Some(home.0), (home.0, 0x13, false), None);
+            let asked = Asked { caller: home.sched, node_flags: 0x13, oneway: false };
+            let saved = home.serve(Identity::Caller, Some(home.sched), asked, None);
             assert_eq!((saved, Identity::Caller.scheduling_now().policy), (Restore::default(), OTHER));
         });
         as_fifo(|home| {
-            drop_vain_boost(Identity::Caller, Sched { policy: FIFO, ..home.0 }, None);
+            drop_vain_boost(Identity::Caller, Sched { policy: FIFO, ..home.sched }, None);
             assert_eq!(Identity::Caller.scheduling_now().policy, FIFO, "its own");
-            drop_vain_boost(Identity::Caller, home.0, None);
+            drop_vain_boost(Identity::Caller, home.sched, None);
             assert_eq!(Identity::Caller.scheduling_now().policy, OTHER);
         });
     }
@@ -244,13 +232,9 @@ mod tests {
     #[test]
     fn sch_07_policies_are_left_alone_where_they_are_not_inherited() {
         as_fifo(|home| {
-            assert_eq!(
-                (
-                    home.settle(Identity::Caller, Inherit::Nice, None),
-                    home.settle(Identity::Caller, Inherit::None, None)
-                ),
-                (None, None)
-            );
+            for mode in [Inherit::Nice, Inherit::None] {
+                assert_eq!(Home { mode, ..home }.settle(Identity::Caller, None), None);
+            }
             assert_eq!(Identity::Caller.scheduling_now().policy, FIFO);
         });
     }

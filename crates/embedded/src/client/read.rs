@@ -99,9 +99,9 @@ impl Reading<'_, '_, '_> {
                 // A boost for a waiting call stays until this thread has that call.
                 let stays = home.is_some() && self.thread.look(Until::Work { takes_any: true });
                 self.thread.own().before =
-                    if stays { home } else { process.home.settle(self.thread.who, Inherit::Rt, trace) };
+                    if stays { home } else { process.home.settle(self.thread.who, trace) };
             }
-            mode => drop(process.home.settle(self.thread.who, mode, trace)),
+            _ => drop(process.home.settle(self.thread.who, trace)),
         }
     }
 

@@ -16,7 +16,7 @@ use super::channel::NOBODY;
 use super::core::slot_call::BoxedCall;
 use super::core::thread::{Frame, Pending, Served};
 use super::delivered::GivenBack;
-use super::inherit;
+use super::inherit::{self, Asked};
 use super::read::{Next, Reading};
 use super::receive::{Incoming, ReceiveError};
 use super::send::Sending;
@@ -51,7 +51,7 @@ impl Reading<'_, '_, '_> {
                 return Next::More;
             }
         };
-        call.restore = self.inherit(header.sched, node.flags, false);
+        call.restore = self.inherit(Asked { caller: header.sched, node_flags: node.flags, oneway: false });
         let data = TransactionData {
             target: node.ptr,
             cookie: node.cookie,

@@ -47,7 +47,11 @@ impl EmbeddedConnection {
         program: Arc<dyn Program>,
         tid: i32,
     ) -> Result<Self, OpenError> {
-        Self::open_as(context, options, Opener { who: Identity::Other(tid), program: Some(program) })
+        Self::open_as(
+            context,
+            options,
+            Opener { who: Identity::Other(tid), program: Some(program), trace: None },
+        )
     }
 
     fn open_as(context: &EmbeddedContext, options: OpenOptions, opener: Opener) -> Result<Self, OpenError> {
@@ -65,8 +69,9 @@ impl EmbeddedConnection {
             }
             None => TraceWriter::as_requested(),
         };
+        let opener = Opener { trace: marks, ..opener };
         let process =
-            Process::open(context.directory(), context.name(), context.settings(), options, opener, marks)?;
+            Process::open(context.directory(), context.name(), context.settings(), options, opener)?;
         Ok(Self { process: Arc::new(process), who: Identity::Caller })
     }
 
