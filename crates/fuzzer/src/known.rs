@@ -21,10 +21,12 @@ pub struct Known {
     /// Whether they come together again, so that the rest of the program can be compared.
     pub goes_on: bool,
     /// The drivers that do it.
-    who: fn(Kind) -> bool,
-    /// The rule: the place, what another driver gave, what one of these gave.
-    matches: fn(&Place<'_>, &str, &str) -> bool,
+    who: &'static [Kind],
+    matches: Rule,
 }
+
+/// Whether a known difference explains another: the place, what another driver gave, what one of these gave.
+type Rule = fn(&Place<'_>, &str, &str) -> bool;
 
 /// A driver's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,109 +44,88 @@ impl Kind {
             _ => Self::C,
         }
     }
+}
 
-    fn is_rust(self) -> bool {
-        self == Self::Rust
+/// A difference whose rule is still to come.
+struct Unruled(&'static [Kind], &'static str, &'static str);
+
+impl Unruled {
+    /// The drivers come together again behind it.
+    const fn goes_on(self, matches: Rule) -> Known {
+        Known { item: self.1, reason: self.2, goes_on: true, who: self.0, matches }
     }
 
-    fn is_embedded(self) -> bool {
-        self == Self::Embedded
+    /// The rest of the program cannot be compared.
+    const fn ends(self, matches: Rule) -> Known {
+        Known { item: self.1, reason: self.2, goes_on: false, who: self.0, matches }
     }
+}
 
-    fn is_not_c(self) -> bool {
-        self != Self::C
-    }
+const fn rust(item: &'static str, reason: &'static str) -> Unruled {
+    Unruled(&[Kind::Rust], item, reason)
+}
+
+const fn embedded(item: &'static str, reason: &'static str) -> Unruled {
+    Unruled(&[Kind::Embedded], item, reason)
+}
+
+const fn not_c(item: &'static str, reason: &'static str) -> Unruled {
+    Unruled(&[Kind::Rust, Kind::Embedded], item, reason)
 }
 
 /// All known differences.
 pub static ALL: &[Known] = &[
-    Known {
-        item: "TX-09",
-        reason: "the Rust driver looks at a call's payload first: a malformed call of a dead node is FAILED_REPLY",
-        goes_on: true,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
-            let failed = |outcome: &str| outcome.replace("DEAD_REPLY", "FAILED_REPLY");
-            others.contains("DEAD_REPLY") && failed(others) == rust && place.thread_sent_malformed()
-        },
-    },
-    Known {
-        item: "WR-08",
-        reason: "the Rust driver returns at once from a read with less than 80 bytes of room",
-        goes_on: true,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+    rust(
+        "TX-09",
+        "the Rust driver looks at the payload first: a malformed call of a dead node is FAILED_REPLY",
+    )
+    .goes_on(|place, others, rust| {
+        let failed = |outcome: &str| outcome.replace("DEAD_REPLY", "FAILED_REPLY");
+        others.contains("DEAD_REPLY") && failed(others) == rust && place.thread_sent_malformed()
+    }),
+    rust("WR-08", "the Rust driver returns at once from a read with less than 80 bytes of room").goes_on(
+        |place, others, rust| {
             let small = place.read().is_some_and(|read| read.room < 80);
             small && others == "EAGAIN" && (rust == "ok NOOP" || rust == "ok")
         },
-    },
-    Known {
-        item: "IOC-08",
-        reason: "the Rust driver freezes no process of a pid without binder, successfully",
-        goes_on: true,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+    ),
+    rust("IOC-08", "the Rust driver freezes no process of a pid without binder, successfully").goes_on(
+        |place, others, rust| {
             let asks = matches!(place.step.action, Action::Freeze(..) | Action::FrozenInfo(_));
             asks && others == "EINVAL" && (rust == "ok" || rust == "sync=0 async=0")
         },
-    },
-    Known {
-        item: "OPN-11",
-        reason: "the Rust driver has no thread for a child of the process that opened it",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+    ),
+    rust("OPN-11", "the Rust driver has no thread for a child of the process that opened it").ends(
+        |place, others, rust| {
             // What `poll` answers then is POLLERR.
             let refused = rust.starts_with("EINVAL") || rust == "EIO";
             matches!(place.step.action, Action::Fork(_)) && refused && !others.starts_with("EINVAL")
         },
-    },
-    Known {
-        item: "OPN-11",
-        reason: "the embedded driver has no device that a child could inherit",
-        goes_on: false,
-        who: Kind::is_embedded,
-        matches: |place, _, embedded| {
-            matches!(place.step.action, Action::Fork(_)) && embedded == "nothing to inherit"
-        },
-    },
-    Known {
-        item: "OPN-05",
-        reason: "exec ends the embedded driver's process",
-        goes_on: false,
-        who: Kind::is_embedded,
-        matches: |place, others, embedded| {
-            place.step.action == Action::Exec && others == "ok" && embedded == "ok, closed"
-        },
-    },
-    Known {
-        item: "OPN-10",
-        reason: "the Rust driver delivers what fits into pages of an area that exec took away, and FAILED_REPLY is its answer to the rest",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
-            let delivered = rust.contains("FAILED_REPLY") || rust.contains("COMPLETE") || rust == "EAGAIN";
-            others.contains("DEAD_REPLY")
-                && delivered
-                && place.before().any(|step| step.action == Action::Exec && step.proc != place.step.proc)
-        },
-    },
-    Known {
-        item: "REF-14",
-        reason: "the Rust driver gives node work of a thread that exited to the process",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, _, rust| {
+    ),
+    embedded("OPN-11", "the embedded driver has no device that a child could inherit").ends(
+        |place, _, embedded| matches!(place.step.action, Action::Fork(_)) && embedded == "nothing to inherit",
+    ),
+    embedded("OPN-05", "exec ends the embedded driver's process").ends(|place, others, embedded| {
+        place.step.action == Action::Exec && others == "ok" && embedded == "ok, closed"
+    }),
+    rust(
+        "OPN-10",
+        "the Rust driver delivers into pages of an area that exec took away, and fails what is larger",
+    )
+    .ends(|place, others, rust| {
+        let delivered = rust.contains("FAILED_REPLY") || rust.contains("COMPLETE") || rust == "EAGAIN";
+        others.contains("DEAD_REPLY")
+            && delivered
+            && place.before().any(|step| step.action == Action::Exec && step.proc != place.step.proc)
+    }),
+    rust("REF-14", "the Rust driver gives node work of a thread that exited to the process").ends(
+        |place, _, rust| {
             let of_node = ["INCREFS", "ACQUIRE", "RELEASE", "DECREFS"].iter().any(|word| rust.contains(word));
             of_node && place.before().any(|step| step.action == Action::ThreadExit)
         },
-    },
-    Known {
-        item: "LP-07",
-        reason: "the Rust driver gives the process's work to no thread outside the pool",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+    ),
+    rust("LP-07", "the Rust driver gives the process's work to no thread outside the pool").ends(
+        |place, others, rust| {
             let nothing = matches!(rust, "EAGAIN" | "waits" | "ok NOOP" | "readable=0");
             let looks = matches!(place.step.action, Action::Exchange(..) | Action::Poll);
             let own = looks && nothing && !place.is_in_pool(place.step.proc, place.step.thread);
@@ -161,24 +142,14 @@ pub static ALL: &[Known] = &[
             let woken = others.split(" | ").filter_map(|part| part.split_once(": ")?.0.parse::<Who>().ok());
             own || woken.into_iter().any(|Who(proc, thread)| !place.is_in_pool(proc, thread))
         },
-    },
-    Known {
-        item: "OBJ-18",
-        reason: "a buffer at data offset 0 can be a parent on the Rust driver",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, _, _| {
-            place
-                .transactions()
-                .any(|what| what.plain == 0 && matches!(what.objects.first(), Some(Object::Buffer { .. })))
-        },
-    },
-    Known {
-        item: "OBJ-19",
-        reason: "the Rust driver refuses an empty array of descriptors where none may be sent",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+    ),
+    rust("OBJ-18", "a buffer at data offset 0 can be a parent on the Rust driver").ends(|place, _, _| {
+        place
+            .transactions()
+            .any(|what| what.plain == 0 && matches!(what.objects.first(), Some(Object::Buffer { .. })))
+    }),
+    rust("OBJ-19", "the Rust driver refuses an empty array of descriptors where none may be sent").ends(
+        |place, others, rust| {
             let empty = |object: &Object| matches!(object, Object::Fds { count: 0, .. });
             // A refused reply fails its caller, in a later step.
             let mut sent = place.until_now().flat_map(Step::transactions);
@@ -186,142 +157,92 @@ pub static ALL: &[Known] = &[
                 || others.contains("fds 0") && matches!(rust, "EAGAIN" | "waits");
             refused && sent.any(|what| what.objects.iter().any(empty))
         },
-    },
-    Known {
-        item: "IOC-04",
-        reason: "the Rust driver has another errno for an unknown handle, takes a weak one, and counts what others hold weakly",
-        goes_on: true,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
-            let asks = matches!(place.step.action, Action::NodeInfo(_));
-            let strong = |outcome: &str| outcome.split_once(" weak=").map(|(strong, _)| strong.to_owned());
-            let refused = others == "EINVAL" && (rust == "ENOENT" || rust.starts_with("strong="));
-            asks && (refused || strong(others).is_some() && strong(others) == strong(rust))
-        },
-    },
-    Known {
-        item: "LP-03",
-        reason: "on the Rust driver a thread that entered the pool settles a request by registering, too",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+    ),
+    rust(
+        "IOC-04",
+        "the Rust driver has another errno for unknown handles, takes weak ones, counts weak holders",
+    )
+    .goes_on(|place, others, rust| {
+        let asks = matches!(place.step.action, Action::NodeInfo(_));
+        let strong = |outcome: &str| outcome.split_once(" weak=").map(|(strong, _)| strong.to_owned());
+        let refused = others == "EINVAL" && (rust == "ENOENT" || rust.starts_with("strong="));
+        asks && (refused || strong(others).is_some() && strong(others) == strong(rust))
+    }),
+    rust("LP-03", "on the Rust driver a thread that entered the pool settles a request by registering, too")
+        .ends(|place, others, rust| {
             let registers = |step: &&Step| step.commands().contains(&Command::Looper(Looper::Register));
             let reads = |proc: usize| proc == place.step.proc || rust.contains(&format!("| p{proc}.t"));
             let asks = rust.contains("SPAWN_LOOPER") && !others.contains("SPAWN_LOOPER");
             asks && place.until_now().filter(registers).any(|step| reads(step.proc))
-        },
-    },
-    Known {
-        item: "TX-21",
-        reason: "the Rust driver has other errnos in the extended error, and none for dead and frozen targets",
-        goes_on: true,
-        who: Kind::is_rust,
-        matches: |place, _, _| place.step.action == Action::ExtendedError,
-    },
-    Known {
-        item: "OW-11",
-        reason: "PENDING_FROZEN stops the write of the Rust driver",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
-            let is_pending = |outcome: &str| outcome.contains("PENDING_FROZEN");
-            // Without a read only the count of commands shows it.
-            let stops = rust.contains("taken=") && !others.contains("taken=");
-            let frozen = place.before().any(|step| matches!(step.action, Action::Freeze(_, true)));
-            let seen = is_pending(others) || is_pending(rust) || stops && frozen;
-            seen && place.step.commands().len() > 1
-                && place.transactions().any(|what| what.flags & tf::ONE_WAY != 0)
-        },
-    },
-    Known {
-        item: "FRZ-07",
-        reason: "the Rust driver repeats no state, and refuses a cookie that another node has",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+        }),
+    rust("TX-21", "the Rust driver's extended error has other errnos, and none for dead and frozen targets")
+        .goes_on(|place, _, _| place.step.action == Action::ExtendedError),
+    rust("OW-11", "PENDING_FROZEN stops the write of the Rust driver").ends(|place, others, rust| {
+        let is_pending = |outcome: &str| outcome.contains("PENDING_FROZEN");
+        // Without a read only the count of commands shows it.
+        let stops = rust.contains("taken=") && !others.contains("taken=");
+        let frozen = place.before().any(|step| matches!(step.action, Action::Freeze(_, true)));
+        let seen = is_pending(others) || is_pending(rust) || stops && frozen;
+        seen && place.step.commands().len() > 1
+            && place.transactions().any(|what| what.flags & tf::ONE_WAY != 0)
+    }),
+    rust("FRZ-07", "the Rust driver repeats no state, and refuses a cookie that another node has").ends(
+        |place, others, rust| {
             let watches = |command: &Command| matches!(command, Command::Watch { freeze: true, .. });
             let refused = rust.starts_with("EINVAL") && place.any(watches);
             refused || others.contains("FROZEN_BINDER") != rust.contains("FROZEN_BINDER")
         },
-    },
-    Known {
-        item: "ID-02",
-        reason: "the C driver names no process for a call whose thread exited; the others keep the pid",
-        goes_on: true,
-        who: Kind::is_not_c,
-        matches: |_, others, kept| {
+    ),
+    not_c("ID-02", "the C driver names no process for a call whose thread exited; the others keep the pid")
+        .goes_on(|_, others, kept| {
             let has_named = |name: usize| kept.replace(&format!("from=p{name} "), "from=- ") == others;
             (0..PROCS).any(has_named)
-        },
-    },
-    Known {
-        item: "EXT-01",
-        reason: "on the Rust driver nobody can call back into a process by a call whose thread exited",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+        }),
+    rust("EXT-01", "on the Rust driver nobody can call back into a process by a call whose thread exited")
+        .ends(|place, others, rust| {
             let lost = others.contains("TRANSACTION(") && matches!(rust, "EAGAIN" | "waits");
             let fails = rust.contains("DEAD_REPLY") && !others.contains("DEAD_REPLY");
             let left_a_call =
                 |at: usize| place.step_at(at).action == Action::ThreadExit && place.has_called(at, true);
             (lost || fails) && (0..place.number).any(left_a_call)
-        },
-    },
-    Known {
-        item: "POL-01",
-        reason: "the Rust driver calls a thread readable for a released node whose holder was not acknowledged",
-        goes_on: true,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
-            let releases =
-                |command: &Command| matches!(command, Command::Free(_) | Command::Count { up: false, .. });
-            let polls = place.step.action == Action::Poll && others == "readable=0" && rust == "readable=1";
-            let others = place.before().filter(|step| step.proc != place.step.proc);
-            polls && others.flat_map(Step::commands).any(releases)
-        },
-    },
-    Known {
-        item: "TX-15",
-        reason: "the Rust driver takes a call of a thread with an unread reply, so that its target is busy",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
-            let freezes = matches!(place.step.action, Action::Freeze(_, true));
-            freezes && others == "ok" && rust == "EAGAIN" && (0..place.number).any(|at| place.calls_again(at))
-        },
-    },
-    Known {
-        item: "FRZ-03",
-        reason: "on the embedded driver a process is busy that has not read the failure of its call",
-        goes_on: false,
-        who: Kind::is_embedded,
-        matches: |place, others, embedded| {
+        }),
+    rust(
+        "POL-01",
+        "the Rust driver's poll is readable for a released node whose holder was not acknowledged",
+    )
+    .goes_on(|place, others, rust| {
+        let releases =
+            |command: &Command| matches!(command, Command::Free(_) | Command::Count { up: false, .. });
+        let polls = place.step.action == Action::Poll && others == "readable=0" && rust == "readable=1";
+        let others = place.before().filter(|step| step.proc != place.step.proc);
+        polls && others.flat_map(Step::commands).any(releases)
+    }),
+    rust(
+        "TX-15",
+        "the Rust driver takes a call of a thread with an unread reply, so that its target is busy",
+    )
+    .ends(|place, others, rust| {
+        let freezes = matches!(place.step.action, Action::Freeze(_, true));
+        freezes && others == "ok" && rust == "EAGAIN" && (0..place.number).any(|at| place.calls_again(at))
+    }),
+    embedded("FRZ-03", "on the embedded driver a process is busy that has not read the failure of its call")
+        .ends(|place, others, embedded| {
             let Action::Freeze(proc, true) = place.step.action else { return false };
             let calls =
                 |step: &Step| step.proc == proc && place.open_calls(place.number, proc, step.thread) > 0;
             others == "ok" && embedded == "EAGAIN" && place.before().any(calls)
-        },
-    },
-    Known {
-        item: "TX-13",
-        reason: "the embedded and the Rust driver refuse a second call before they look whether the target is dead",
-        goes_on: false,
-        who: Kind::is_not_c,
-        matches: |place, others, other| {
+        }),
+    not_c("TX-13", "the embedded and the Rust driver refuse a second call whether its target is dead or not")
+        .ends(|place, others, other| {
             let own = |at: &usize| {
                 let step = place.step_at(*at);
                 (step.proc, step.thread) == (place.step.proc, place.step.thread)
             };
             let again = (0..=place.number).filter(own).any(|at| place.calls_again(at));
             again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == other
-        },
-    },
-    Known {
-        item: "TX-25",
-        reason: "of two failures that a thread has not read a kernel's driver gives one, the embedded driver both",
-        goes_on: false,
-        who: Kind::is_embedded,
-        matches: |place, others, embedded| {
+        }),
+    embedded("TX-25", "of two unread failures a kernel's driver gives one, the embedded driver both").ends(
+        |place, others, embedded| {
             let open = place.open_calls(place.number, place.step.proc, place.step.thread)
                 + place.step.commands().iter().filter(|command| is_two_way(command)).count();
             let is_failure = |word: &&str| matches!(*word, "FAILED_REPLY" | "DEAD_REPLY");
@@ -333,105 +254,69 @@ pub static ALL: &[Known] = &[
             let ((one, others), (both, embedded)) = (rest(others), rest(embedded));
             one > 0 && both > one && both <= open && others == embedded
         },
-    },
-    Known {
-        item: "IOC-04",
-        reason: "on the embedded driver a call through a call slot holds no count of its target that the broker knows",
-        goes_on: true,
-        who: Kind::is_embedded,
-        matches: |place, others, embedded| {
-            let strong = |outcome: &str| -> Option<u32> {
-                outcome.strip_prefix("strong=")?.split_once(' ')?.0.parse().ok()
-            };
-            let asks = matches!(place.step.action, Action::NodeInfo(_));
-            let calls = place.before().flat_map(Step::commands).any(is_two_way);
-            asks && calls && strong(others).zip(strong(embedded)).is_some_and(|(all, fewer)| fewer < all)
-        },
-    },
-    Known {
-        item: "LP-08",
-        reason: "on the embedded driver a call and a oneway call of two threads may be read in either order",
-        goes_on: false,
-        who: Kind::is_embedded,
-        matches: |place, others, embedded| match [others, embedded].map(|outcome| place.sender_of(outcome)) {
+    ),
+    embedded(
+        "IOC-04",
+        "a call through a call slot holds no count of its target that the embedded broker knows",
+    )
+    .goes_on(|place, others, embedded| {
+        let strong = |outcome: &str| -> Option<u32> {
+            outcome.strip_prefix("strong=")?.split_once(' ')?.0.parse().ok()
+        };
+        let asks = matches!(place.step.action, Action::NodeInfo(_));
+        let calls = place.before().flat_map(Step::commands).any(is_two_way);
+        asks && calls && strong(others).zip(strong(embedded)).is_some_and(|(all, fewer)| fewer < all)
+    }),
+    embedded("LP-08", "on the embedded driver a call and a oneway call of two threads are read in any order")
+        .ends(|place, others, embedded| match [others, embedded].map(|outcome| place.sender_of(outcome)) {
             [Some((one, oneway)), Some((other, other_oneway))] => one != other && oneway != other_oneway,
             _ => false,
-        },
-    },
-    Known {
-        item: "LP-08",
-        reason: "of a thread that waits and one that reads at once the C driver may serve the second, others the first",
-        goes_on: false,
-        who: Kind::is_not_c,
-        matches: |place, others, other| {
+        }),
+    not_c("LP-08", "the C driver may serve a thread that reads at once before one that waits, others do not")
+        .ends(|place, others, other| {
             let woken = other.strip_prefix("EAGAIN | ").and_then(|rest| rest.split_once(": "));
             let is_own = |who: &str| who.parse().is_ok_and(|Who(proc, _)| proc == place.step.proc);
             woken.is_some_and(|(who, text)| is_own(who) && text == others)
-        },
-    },
-    Known {
-        item: "REF-10",
-        reason: "on the embedded driver a reply and a free in one write are done before the caller wakes",
-        goes_on: false,
-        who: Kind::is_embedded,
-        matches: |place, others, embedded| {
+        }),
+    embedded("REF-10", "the embedded driver does a reply and a free of one write before the caller wakes")
+        .ends(|place, others, embedded| {
             let replies = place.any(|command| matches!(command, Command::Transaction(None, _)));
             let frees = place.any(|command| matches!(command, Command::Free(_)));
             replies && frees && others.contains(" | ") && without_notices(others) == embedded
-        },
-    },
-    Known {
-        item: "TX-18",
-        reason: "the Rust driver goes on with the write behind a reply to a thread that exited",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+        }),
+    rust("TX-18", "the Rust driver goes on with the write behind a reply to a thread that exited").ends(
+        |place, others, rust| {
             let replies = |command: &Command| matches!(command, Command::Transaction(None, _));
             let stops = others.contains(" taken=") && !rust.contains(" taken=");
             stops && place.any(replies) && place.before().any(|step| step.action == Action::ThreadExit)
         },
-    },
-    Known {
-        item: "TX-19",
-        reason: "on the Rust driver the failure of a chain comes before the acknowledgement of the reply that ends it",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |_, others, rust| others.replace("COMPLETE DEAD_REPLY", "DEAD_REPLY COMPLETE") == rust,
-    },
-    Known {
-        item: "REF-15",
-        reason: "of two threads that send a node strongly the Rust driver notifies the first, others the second",
-        goes_on: false,
-        who: Kind::is_rust,
-        matches: |place, others, rust| {
+    ),
+    rust("TX-19", "on the Rust driver a chain's failure comes before the acknowledgement of the last reply")
+        .ends(|_, others, rust| others.replace("COMPLETE DEAD_REPLY", "DEAD_REPLY COMPLETE") == rust),
+    rust("REF-15", "of two threads that send a node the Rust driver notifies the first, others the second")
+        .ends(|place, others, rust| {
             let has_strong = |outcome: &str| outcome.contains("ACQUIRE(");
             let moved =
                 has_strong(rust) && !has_strong(others) && without_notices(others) == without_notices(rust);
             moved && place.threads_that_sent_nodes() > 1
-        },
-    },
-    Known {
-        item: "TX-19",
-        reason: "a chain's first caller learns of a death at once on the embedded driver",
-        goes_on: false,
-        who: Kind::is_embedded,
-        matches: |place, others, embedded| {
+        }),
+    embedded("TX-19", "a chain's first caller learns of a death at once on the embedded driver").ends(
+        |place, others, embedded| {
             // The one that died is in the middle of a chain: it had called on.
             let ends = |at: &usize| matches!(place.step_at(*at).action, Action::Close | Action::Kill);
             let breaks = (0..=place.number).filter(ends).any(|at| place.has_called(at, false));
             breaks && embedded.contains("DEAD_REPLY") && !others.contains("DEAD_REPLY")
         },
-    },
+    ),
 ];
 
 /// The one fault that is known.
-static KEPT_NODE: Known = Known {
-    item: "REF-16",
-    reason: "the C driver keeps a node whose owner closed in the middle of a call to it",
-    goes_on: false,
-    who: |kind| kind == Kind::C,
-    matches: |_, _, c| is_kept_node(c),
-};
+static KEPT_NODE: Known = Unruled(
+    &[Kind::C],
+    "REF-16",
+    "the C driver keeps a node whose owner closed in the middle of a call to it",
+)
+.ends(|_, _, c| is_kept_node(c));
 
 /// Whether nothing is left behind but one node with a negative count.
 fn is_kept_node(outcome: &str) -> bool {
@@ -441,22 +326,22 @@ fn is_kept_node(outcome: &str) -> bool {
 /// Why the faults that drivers have are known, if each is.
 pub(crate) fn fault(names: &[String], outcomes: &[String]) -> Option<&'static Known> {
     let is_known = |(name, outcome): (&String, &String)| {
-        outcome.is_empty() || (KEPT_NODE.who)(Kind::of_name(name)) && is_kept_node(outcome)
+        outcome.is_empty() || Kind::of_name(name) == Kind::C && is_kept_node(outcome)
     };
     names.iter().zip(outcomes).all(is_known).then_some(&KEPT_NODE)
 }
 
-/// The known differences that explain why these outcomes differ: each driver is compared with the first C driver, or with
-/// the first one. `None` if one of them is not explained.
+/// The known differences that explain why these outcomes differ: each driver is compared with the first C driver or, without
+/// one, with the first driver. `None` if one of them is not explained.
 pub(crate) fn find(names: &[String], place: &Place<'_>, outcomes: &[String]) -> Option<Vec<&'static Known>> {
     let kinds: Vec<Kind> = names.iter().map(|name| Kind::of_name(name)).collect();
     let base = kinds.iter().position(|kind| *kind == Kind::C).unwrap_or(0);
-    let explains = |known: &Known, other: usize| match [base, other].map(|driver| (known.who)(kinds[driver]))
-    {
-        [false, true] => (known.matches)(place, &outcomes[base], &outcomes[other]),
-        [true, false] => (known.matches)(place, &outcomes[other], &outcomes[base]),
-        _ => false,
-    };
+    let explains =
+        |known: &Known, other: usize| match [base, other].map(|driver| known.who.contains(&kinds[driver])) {
+            [false, true] => (known.matches)(place, &outcomes[base], &outcomes[other]),
+            [true, false] => (known.matches)(place, &outcomes[other], &outcomes[base]),
+            _ => false,
+        };
     let differ = (0..outcomes.len()).filter(|other| outcomes[*other] != outcomes[base]);
     differ.map(|other| ALL.iter().find(|known| explains(known, other))).collect()
 }

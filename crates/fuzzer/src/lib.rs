@@ -5,7 +5,7 @@
 //!   side by side.
 //! - [`stage`]: runs a program on one driver, step by step. - [`transcript`]: what it gave.
 //! - [`runner`]: drivers of this machine, and many programs.
-//! - [`compare`]: the first difference; [`known`], which ones are. [`shrink`]: shorter programs. [`session`]: all of it.
+//! - [`compare`]: the first difference; [`known`]: which are expected, and why. [`shrink`]: shorter programs. [`session`]: all of it.
 //! - `finding`, [`c_form`]: a difference as text, and as C.
 //!
 //! Not here: guests and the command line (`cli::fuzz`), single promises (`conformance`).
