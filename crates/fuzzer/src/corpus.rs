@@ -29,12 +29,6 @@ impl Corpus {
         &self.0
     }
 
-    /// How many there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
     /// The next program by its seed: one that is like a kept one, mostly a late one, or a new one.
     #[must_use]
     pub fn program(&self, seed: u64) -> Program {

@@ -22,9 +22,9 @@ use sys::interrupt::{Interrupter, ThreadId};
 use crate::heir::{self, Heritage};
 use crate::lane::{self, Lane, lanes};
 use crate::outcome;
-use crate::payload::{Encoded, Holdings};
+use crate::payload::Encoded;
 use crate::program::{Action, Command, Read, Step, THREADS};
-use crate::reached::{self, Notes, Spot};
+use crate::reached::{Notes, Spot};
 use crate::state::State;
 
 /// Time after which a step that does not wait hangs.
@@ -150,7 +150,7 @@ fn serve(role: PlayerRole) -> io::Result<()> {
             "plan" => player.plan(rest),
             "go" => player.go(rest.parse().unwrap_or_default()),
             "settle" => player.calm(),
-            "reached" => reached::text(&std::mem::take(&mut *locked(&player.shared.reached))),
+            "reached" => serde_json::to_string(&std::mem::take(&mut *locked(&player.shared.reached)))?,
             _ => player.end(),
         };
         procgroup::role::say(&answer);
@@ -185,7 +185,7 @@ impl Player {
 
     fn begin(&mut self, pids: &str) -> String {
         let mut state = locked(&self.shared.state);
-        state.pids = pids.split(' ').filter_map(|pid| pid.parse().ok()).collect();
+        state.kept.pids = pids.split(' ').filter_map(|pid| pid.parse().ok()).collect();
         "ok".to_owned()
     }
 
@@ -348,7 +348,7 @@ impl Player {
         }
         self.shared.stop.store(false, Ordering::Relaxed);
         self.shared.close();
-        locked(&self.shared.state).freed = 0;
+        locked(&self.shared.state).kept.freed = 0;
         "ok".to_owned()
     }
 }
@@ -390,8 +390,8 @@ impl Shared {
     fn close(&self) -> String {
         let was = {
             let mut state = locked(&self.state);
-            state.held.clear();
-            state.nonblocking = false;
+            state.kept.held.clear();
+            state.kept.nonblocking = false;
             state.met = [false; THREADS];
             state.connection.take()
         };
@@ -454,7 +454,7 @@ impl Shared {
             let Some(connection) = state.connection.clone() else { return "not open".to_owned() };
             // After its exit a thread is new to the driver.
             let met = std::mem::replace(&mut state.met[thread], *action != Action::ThreadExit);
-            (connection, state.pids.clone(), met)
+            (connection, state.kept.pids.clone(), met)
         };
         if !met && let Err(error) = connection.version() {
             // Ends the state in which a first read never blocks (contract WR-05), which not all drivers have.
@@ -515,9 +515,9 @@ impl Shared {
 
     /// Makes reads of the process's file wait, or not.
     fn wait_in_reads(&self, state: &mut State, connection: &AnyConnection, on: bool) -> io::Result<()> {
-        if state.nonblocking == on {
+        if state.kept.nonblocking == on {
             connection.set_nonblocking(!on)?;
-            state.nonblocking = !on;
+            state.kept.nonblocking = !on;
         }
         Ok(())
     }
@@ -536,7 +536,7 @@ impl Shared {
                 return errno(Err(error));
             }
             let files = [self.files[0].as_raw_fd(), self.files[1].as_raw_fd()];
-            Encoded::of(commands, &Holdings { held: &state.held, freed: state.freed, files })
+            Encoded::of(commands, &state.kept, files)
         };
         let mut room = vec![0; read.map_or(0, |read| read.room as usize)];
         let write = encoded.commands.as_bytes();
@@ -547,10 +547,10 @@ impl Shared {
         let seen = outcome::decode(exchange.returned(), connection, pids);
         let mut state = locked(&self.state);
         for address in encoded.ends[..taken].iter().filter_map(|(_, freed)| *freed) {
-            state.held.retain(|held| *held != address);
-            state.freed = address;
+            state.kept.held.retain(|held| *held != address);
+            state.kept.freed = address;
         }
-        state.held.extend(seen.buffers);
+        state.kept.held.extend(seen.buffers);
         let whole = encoded.ends.last().map_or(0, |(end, _)| *end);
         let taken = if consumed == whole { String::new() } else { format!(" taken={taken}") };
         let text = format!("{}{taken} {}", ok(result), seen.text);

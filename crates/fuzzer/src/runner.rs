@@ -9,7 +9,7 @@ use host::klog::Watch;
 
 use crate::program::Program;
 use crate::stage::{Stage, Stuck};
-use crate::transcript::{Transcript, beginning, ending};
+use crate::transcript::{self, Transcript};
 
 /// Time for the kernel to report what a program has done.
 const REPORT: Duration = Duration::from_millis(2);
@@ -82,12 +82,10 @@ impl Runner for Local {
 /// # Errors
 /// The output is closed; the driver can run no more programs.
 pub fn serve(local: &mut Local, programs: &[Program], out: &mut dyn Write) -> io::Result<()> {
-    for (number, program) in programs.iter().enumerate() {
-        out.write_all(beginning(number).as_bytes())?;
-        out.flush()?;
+    for program in programs {
+        transcript::begin(out)?;
         let transcript = local.one(program).map_err(|Stuck(why)| io::Error::other(why))?;
-        out.write_all(ending(number, &transcript).as_bytes())?;
-        out.flush()?;
+        transcript::end(out, &transcript)?;
     }
     Ok(())
 }
@@ -106,18 +104,9 @@ pub fn programs_text(programs: &[Program]) -> String {
 /// # Errors
 /// The program and the line that is none.
 pub fn parse_programs(text: &str) -> Result<Vec<Program>, String> {
-    let mut parts: Vec<String> = vec![String::new()];
-    for line in text.lines() {
-        if line == BETWEEN {
-            parts.push(String::new());
-        } else if let Some(part) = parts.last_mut() {
-            part.push_str(line);
-            part.push('\n');
-        }
-    }
-    if parts.last().is_some_and(|part| part.trim().is_empty()) {
-        parts.pop();
-    }
+    let lines: Vec<&str> = text.lines().collect();
+    let mut parts: Vec<String> = lines.split(|line| *line == BETWEEN).map(|part| part.join("\n")).collect();
+    parts.pop_if(|part| part.trim().is_empty());
     let parsed = parts.iter().enumerate();
     parsed.map(|(at, part)| part.parse().map_err(|why| format!("program {at}, {why}"))).collect()
 }

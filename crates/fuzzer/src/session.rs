@@ -100,7 +100,7 @@ impl Session {
     /// Programs that are kept.
     #[must_use]
     pub fn kept(&self) -> usize {
-        self.corpus.as_ref().map_or(0, Corpus::count)
+        self.corpus.as_ref().map_or(0, |corpus| corpus.programs().len())
     }
 
     /// Runs the programs of these seeds, each once step by step and in as many `orders` side by side; `report` gets each
@@ -159,11 +159,12 @@ impl Session {
     /// See [`Self::round`].
     pub fn run_kept(&mut self) -> Result<(), String> {
         let programs = self.corpus.as_ref().map_or_else(Vec::new, |corpus| corpus.programs().to_vec());
-        if !programs.is_empty() {
-            let all = run_on(&mut self.runners, &programs)?;
-            for (number, _) in programs.iter().enumerate() {
-                self.add_reached(&all.iter().map(|driver| &driver[number]).collect::<Vec<_>>());
-            }
+        if programs.is_empty() {
+            return Ok(());
+        }
+        let all = run_on(&mut self.runners, &programs)?;
+        for number in 0..programs.len() {
+            self.add_reached(&all.iter().map(|driver| &driver[number]).collect::<Vec<_>>());
         }
         Ok(())
     }

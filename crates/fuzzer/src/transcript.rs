@@ -2,12 +2,14 @@
 //! Not here: the comparison (`compare`).
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::io::{self, Write};
 
-use crate::reached::{self, Spot};
+use serde::{Deserialize, Serialize};
+
+use crate::reached::Spot;
 
 /// An outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// The step after which it was seen.
     pub step: usize,
@@ -15,15 +17,6 @@ pub struct Line {
     pub thread: Option<String>,
     /// The outcome.
     pub text: String,
-}
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.thread {
-            None => write!(f, "{} {}", self.step, self.text),
-            Some(thread) => write!(f, "{}+{thread} {}", self.step, self.text),
-        }
-    }
 }
 
 impl Line {
@@ -38,19 +31,10 @@ impl Line {
             || text.starts_with("left behind")
             || text.contains("the driver keeps ")
     }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (place, text) = text.split_once(' ').unwrap_or((text, ""));
-        let (step, thread) = match place.split_once('+') {
-            Some((step, thread)) => (step, Some(thread.to_owned())),
-            None => (place, None),
-        };
-        Some(Self { step: step.parse().ok()?, thread, text: text.to_owned() })
-    }
 }
 
 /// Outcomes in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
     /// The outcomes.
     pub lines: Vec<Line>,
@@ -69,51 +53,40 @@ impl Transcript {
     }
 }
 
-/// First words of the lines between which a transcript stands.
-const BEGIN: &str = "fuzz-program ";
-const KERNEL: &str = "fuzz-kernel ";
-const END: &str = "fuzz-end ";
+/// Line before each program that a guest runs. One line of JSON follows, its transcript, unless the guest goes down.
+const BEGIN: &str = "fuzz-program";
 
-/// Line that announces program `number`.
-#[must_use]
-pub fn beginning(number: usize) -> String {
-    format!("{BEGIN}{number}\n")
+/// Writes that a program begins.
+///
+/// # Errors
+/// The output is closed.
+pub fn begin(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{BEGIN}")?;
+    out.flush()
 }
 
-/// Lines of a transcript of program `number`, after its beginning.
-#[must_use]
-pub fn ending(number: usize, transcript: &Transcript) -> String {
-    let lines = transcript.lines.iter().map(|line| format!("{line}\n"));
-    let kernel = transcript.kernel.iter().map(|text| format!("{KERNEL}{text}\n"));
-    let reached = (!transcript.reached.is_empty()).then(|| {
-        reached::text(&transcript.reached)
-            + "
-"
-    });
-    let all: String = lines.chain(kernel).chain(reached).collect();
-    format!("{all}{END}{number}\n")
+/// Writes the transcript of the program that began.
+///
+/// # Errors
+/// The output is closed.
+pub fn end(out: &mut dyn Write, transcript: &Transcript) -> io::Result<()> {
+    writeln!(out, "{}", serde_json::to_string(transcript)?)?;
+    out.flush()
 }
 
 /// Transcripts of a guest's output in order, and whether a program began after the last of them.
 #[must_use]
 pub fn parse(text: &str) -> (Vec<Transcript>, bool) {
-    let (mut whole, mut current) = (Vec::new(), None::<Transcript>);
+    let (mut whole, mut is_begun) = (Vec::new(), false);
     for line in text.lines() {
-        if line.starts_with(BEGIN) {
-            current = Some(Transcript::default());
-        } else if line.starts_with(END) {
-            whole.extend(current.take());
-        } else if let Some(transcript) = &mut current {
-            if let Some(text) = line.strip_prefix(KERNEL) {
-                transcript.kernel.push(text.to_owned());
-            } else if let Some(reached) = reached::parse(line) {
-                transcript.reached = reached;
-            } else {
-                transcript.lines.extend(Line::parse(line));
-            }
+        if line == BEGIN {
+            is_begun = true;
+        } else if is_begun && let Ok(transcript) = serde_json::from_str(line) {
+            whole.push(transcript);
+            is_begun = false;
         }
     }
-    (whole, current.is_some())
+    (whole, is_begun)
 }
 
 #[cfg(test)]
@@ -132,9 +105,13 @@ mod tests {
             reached: BTreeSet::from([0xffff_0001, 7]),
             kernel: vec!["BUG: x".to_owned()],
         };
-        let text = format!("{}{}{}", beginning(0), ending(0, &made), beginning(1));
-        assert_eq!(parse(&text), (vec![made.clone()], true));
-        assert_eq!(parse(&format!("noise\n{}{}", beginning(0), ending(0, &made))), (vec![made], false));
+        let (mut one, mut two) = (b"noise\n".to_vec(), Vec::new());
+        begin(&mut one).and_then(|()| end(&mut one, &made)).expect("written");
+        begin(&mut two).and_then(|()| end(&mut two, &made)).expect("written");
+        let (one, two) = (String::from_utf8(one).expect("text"), String::from_utf8(two).expect("text"));
+        assert_eq!(parse(&one), (vec![made.clone()], false));
+        assert_eq!(parse(&format!("{one}{}", &two[..two.len() - 9])), (vec![made.clone()], true));
+        assert_eq!(parse(&format!("{one}{two}")), (vec![made.clone(), made], false));
         assert_eq!(parse(""), (Vec::new(), false));
     }
 }
