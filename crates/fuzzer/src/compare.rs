@@ -111,7 +111,8 @@ fn taken(line: &Line) -> Option<(usize, usize)> {
     Some((line.step, word.parse().ok()?))
 }
 
-fn joined(lines: &[&Line]) -> String {
+/// The outcomes of one step, as one text.
+pub(crate) fn joined(lines: &[&Line]) -> String {
     let texts = lines.iter().map(|line| match &line.thread {
         None => line.text.clone(),
         Some(thread) => format!("{thread}: {}", line.text),

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::compare;
 use crate::session::Finding;
 
 impl fmt::Display for Finding {
@@ -12,12 +13,7 @@ impl fmt::Display for Finding {
                 .transcripts
                 .iter()
                 .map(|all| {
-                    let lines = all.lines.iter().filter(|line| line.step == number);
-                    let texts = lines.map(|line| match &line.thread {
-                        Some(thread) => format!("{thread}: {}", line.text),
-                        None => line.text.clone(),
-                    });
-                    texts.collect::<Vec<_>>().join(" | ")
+                    compare::joined(&all.lines.iter().filter(|line| line.step == number).collect::<Vec<_>>())
                 })
                 .collect();
             if seen.iter().all(|one| *one == seen[0]) {

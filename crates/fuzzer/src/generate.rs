@@ -18,8 +18,7 @@ const NODES: std::ops::Range<u64> = 1..4;
 /// The program of a seed, the same on every machine.
 #[must_use]
 pub fn program(seed: u64) -> Program {
-    let mut made =
-        Generator { rng: Rng::with_seed(seed), steps: Vec::new(), code: 0, joined: Default::default() };
+    let mut made = Generator::new(seed, Vec::new());
     made.acquaint();
     let start = made.steps.len();
     for _ in 0..made.rng.usize(2..9) {
@@ -44,12 +43,7 @@ const MOST: usize = 80;
 /// A program that is like `base`: with an episode of this seed's, steps of `other`, or mistakes. Both begin with the acquaintance.
 #[must_use]
 pub fn varied(base: &Program, other: &Program, seed: u64) -> Program {
-    let mut made = Generator {
-        rng: Rng::with_seed(seed),
-        steps: base.steps.clone(),
-        code: 0,
-        joined: Default::default(),
-    };
+    let mut made = Generator::new(seed, base.steps.clone());
     let start = acquaintance().steps.len();
     for _ in 0..made.rng.usize(1..4) {
         let at = made.rng.usize(start..=made.steps.len());
@@ -84,8 +78,7 @@ pub fn scheduled(program: Program, seed: u64, order: u64) -> Program {
 /// Steps after which p0 is the manager with handles 1 (of p1) and 2 (of p2), and p1 and p2 have handle 1, of the other.
 #[must_use]
 pub fn acquaintance() -> Program {
-    let mut made =
-        Generator { rng: Rng::with_seed(0), steps: Vec::new(), code: 0, joined: Default::default() };
+    let mut made = Generator::new(0, Vec::new());
     made.acquaint();
     Program { steps: made.steps }
 }
@@ -112,6 +105,10 @@ fn behind(proc: usize, handle: u32) -> usize {
 }
 
 impl Generator {
+    fn new(seed: u64, steps: Vec<Step>) -> Self {
+        Self { rng: Rng::with_seed(seed), steps, code: 0, joined: Default::default() }
+    }
+
     fn push(&mut self, proc: usize, thread: usize, action: Action) {
         self.steps.push(Step { proc, thread, action });
     }

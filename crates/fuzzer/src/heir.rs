@@ -10,30 +10,25 @@ use driver::{AnyConnection, Connection};
 use procgroup::{Role, Streams, WorkerProcess};
 use serde::{Deserialize, Serialize};
 
-use crate::state::State;
+use crate::state::{Belongings, State};
 
 /// Longest time of a child.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Longest time in which a killed child ends.
 const END: Duration = Duration::from_secs(2);
 
-/// State of a process without what exec ends: its threads and its receiving area.
+/// Parts of a process that outlive exec: not its threads and its receiving area.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Heritage {
     /// Number of the device's descriptor; `None`: the driver has none, so that the connection ends.
     device: Option<RawFd>,
-    nonblocking: bool,
-    held: Vec<u64>,
-    freed: u64,
-    pids: Vec<u32>,
+    kept: Belongings,
 }
 
 impl Heritage {
     /// Lends this state to a program that `run` runs, which inherits the descriptor meanwhile.
     pub(crate) fn lend<T>(state: &State, run: impl FnOnce(Self) -> T) -> T {
-        let (held, pids) = (state.held.clone(), state.pids.clone());
-        let (nonblocking, freed) = (state.nonblocking, state.freed);
-        let made = |device| Self { device, nonblocking, held, freed, pids };
+        let made = |device| Self { device, kept: state.kept.clone() };
         match state.connection.as_ref().and_then(|connection| connection.descriptor()) {
             Some(device) => sys::descriptor::lend(device, || run(made(Some(device.as_raw_fd())))),
             None => run(made(None)),
@@ -44,12 +39,11 @@ impl Heritage {
     pub(crate) fn into_state(self) -> std::io::Result<State> {
         let device = self.device.map(sys::descriptor::adopt).transpose()?;
         let connection = device.map(|fd| Arc::new(AnyConnection::new(KernelConnection::inherited(fd))));
-        let (held, nonblocking) =
-            if connection.is_some() { (self.held, self.nonblocking) } else { Default::default() };
-        let mut state = State::default();
-        (state.connection, state.nonblocking, state.held) = (connection, nonblocking, held);
-        (state.freed, state.pids) = (self.freed, self.pids);
-        Ok(state)
+        let mut kept = self.kept;
+        if connection.is_none() {
+            (kept.held, kept.nonblocking) = Default::default();
+        }
+        Ok(State { connection, kept, ..State::default() })
     }
 }
 

@@ -11,6 +11,7 @@ use abi::{BufferAddress, Commands, Cookie, Handle, NodePtr};
 use zerocopy::IntoBytes;
 
 use crate::program::{Command, Looper, Object, Transaction, cookie_of};
+use crate::state::Belongings;
 
 /// A number that is no open descriptor.
 const NOT_OPEN: RawFd = 9999;
@@ -24,26 +25,16 @@ pub(crate) struct Encoded {
     parts: Vec<Vec<u8>>,
 }
 
-/// Things that a process's commands refer to.
-pub(crate) struct Holdings<'h> {
-    /// Addresses of the buffers that it holds, oldest first.
-    pub(crate) held: &'h [u64],
-    /// The buffer that it freed last.
-    pub(crate) freed: u64,
-    /// Descriptors of `/dev/null` and `/dev/zero`.
-    pub(crate) files: [RawFd; 2],
-}
-
 impl Encoded {
-    /// Encodes commands in order. A buffer that one of them frees is not there for the next.
-    pub(crate) fn of(commands: &[Command], holdings: &Holdings<'_>) -> Self {
+    /// Encodes commands in order; `files`: descriptors of `/dev/null` and `/dev/zero`. A buffer that one of them frees is not there
+    /// for the next.
+    pub(crate) fn of(commands: &[Command], kept: &Belongings, files: [RawFd; 2]) -> Self {
         let mut made = Self::default();
-        let mut held = holdings.held.to_vec();
-        let mut freed = holdings.freed;
+        let (mut held, mut freed) = (kept.held.clone(), kept.freed);
         for command in commands {
             let mut frees = None;
             match command {
-                Command::Transaction(target, what) => made.transaction(*target, what, holdings.files),
+                Command::Transaction(target, what) => made.transaction(*target, what, files),
                 Command::Free(at) => {
                     if *at < held.len() {
                         freed = held.remove(*at);

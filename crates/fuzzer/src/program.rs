@@ -53,9 +53,7 @@ impl Step {
             _ => None,
         })
     }
-}
 
-impl Step {
     /// The calls and replies that it sends, to be changed.
     pub(crate) fn transactions_mut(&mut self) -> impl Iterator<Item = &mut Transaction> {
         let commands = match &mut self.action {
