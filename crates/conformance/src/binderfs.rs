@@ -8,7 +8,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use abi::layout::BinderfsDevice;
-use sys::binder_fd::BinderFd;
+use sys::binder_fd::{Access, BinderFd};
 use sys::binderfs::PrivateBinderfs;
 
 use crate::prelude::*;
@@ -198,7 +198,7 @@ fn fs_09_a_device_that_nobody_heard_of(kit: &Kit) -> Verdict {
     let mut request = BinderfsDevice::new_zeroed();
     request.name[..4].copy_from_slice(b"lost");
     for _ in 0..2 {
-        let added = control.raw_read_only(ioctl::CTL_ADD, request.as_bytes());
+        let added = control.raw_on_edge(ioctl::CTL_ADD, request.as_bytes(), Access::ReadOnly);
         expect_errno("CTL_ADD whose answer cannot be stored", &added, "EFAULT")?;
     }
     expect("devices after that", defaults(&instance)?.len(), count)?;

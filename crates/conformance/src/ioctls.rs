@@ -3,6 +3,8 @@
 use std::os::unix::process::CommandExt;
 
 use crate::open::as_stdin;
+use sys::binder_fd::Access;
+
 use crate::prelude::*;
 use crate::test_manager;
 use crate::write_read::edges;
@@ -216,14 +218,14 @@ fn ioc_09_thread_exit_forgets_the_thread(kit: &Kit) -> Verdict {
 fn ioc_10_an_argument_is_as_long_as_it_says(kit: &Kit) -> Verdict {
     kit.device()?;
     let process = kit.open()?;
-    let device = required(process.conn.device(), || "a process without a device".into())?;
+    let device = process.device()?;
     let mut requests = vec![("SET_MAX_THREADS", ioctl::SET_MAX_THREADS)];
     if kit.evidence.release >= Release(5, 14) {
         requests.push(("ENABLE_ONEWAY_SPAM_DETECTION", ioctl::ENABLE_ONEWAY_SPAM_DETECTION));
     }
     for (name, request) in requests {
         let what = format!("{name} with its word at the end of a page and nothing behind it");
-        expect_errno(&what, &device.raw_at_end(request, &0_u32.to_ne_bytes()), "OK")?;
+        expect_errno(&what, &device.raw_on_edge(request, &0_u32.to_ne_bytes(), Access::ReadWrite), "OK")?;
     }
     Ok(())
 }
@@ -232,7 +234,7 @@ fn ioc_11_an_answer_may_need_a_new_page(kit: &Kit) -> Verdict {
     kit.device()?;
     kit.since(6, 0, "BINDER_GET_EXTENDED_ERROR")?;
     let process = kit.open()?;
-    let device = required(process.conn.device(), || "a process without a device".into())?;
+    let device = process.device()?;
     let page = sys::page::size();
     // Zeroes in such a number are pages that nobody has touched.
     let mut fresh = vec![0; 64 * page];

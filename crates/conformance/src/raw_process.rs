@@ -10,6 +10,7 @@ use abi::layout::{ExtendedError, FlatBinderObject};
 use abi::{Commands, Cookie, Delivery, Handle, NodePtr, Payload, Return, Returns, TransactionFlags};
 use driver::Exchange;
 use driver::connection::default_map_size;
+use sys::binder_fd::BinderFd;
 use sys::errno::EINVAL;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -365,6 +366,11 @@ impl RawProcess {
     ) -> Result<Task<T>, Stop> {
         let process = self.clone();
         worker.start(move || job(&process))
+    }
+
+    /// Its open device, which it has on a kernel's driver.
+    pub(super) fn device(&self) -> Result<&BinderFd, Stop> {
+        required(self.conn.device(), || "a process without a device".into())
     }
 
     /// Frees a delivery's buffer.

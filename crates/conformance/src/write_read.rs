@@ -393,7 +393,7 @@ fn wr_15_completion_of_a_call_is_deferred(kit: &Kit) -> Verdict {
 fn wr_16_a_call_that_cannot_be_stored_fails(kit: &Kit) -> Verdict {
     kit.device()?;
     let Pair { server, client, handle, .. } = kit.pair()?;
-    let device = required(server.conn.device(), || "a process without a device".into())?;
+    let device = server.device()?;
     // Room for the NOOP; then for the word of the call, but not for the rest.
     for writable in [4, 8] {
         client.start_call(handle, 1, b"")?;

@@ -120,9 +120,8 @@ impl BinderFd {
     /// an argument shorter than the request says, or a `WRITE_READ` with one, which names a further
     /// buffer for the driver to fill.
     pub fn raw(&self, request: u32, argument: Option<&mut [u8]>) -> io::Result<()> {
-        let size = (request >> 16 & 0x3fff) as usize;
-        let is_binder_s = request >> 8 & 0xff == ioctl::WRITE_READ >> 8 & 0xff && size > 0;
-        if !is_binder_s || request == ioctl::WRITE_READ && argument.is_some() {
+        let size = declared_size(request);
+        if !is_binders(request) || size == 0 || request == ioctl::WRITE_READ && argument.is_some() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let pointer = match argument {
@@ -136,19 +135,22 @@ impl BinderFd {
         check(unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, pointer) })
     }
 
-    /// An ioctl whose argument ends where the memory that this process may touch ends, for tests of how much of it the
-    /// driver reads.
+    /// An ioctl whose argument ends where the memory that this process may touch ends, or cannot be written, for tests of how much
+    /// of it the driver reads, and of what becomes of an answer that cannot be stored.
     ///
     /// # Errors
-    /// Whatever the driver answers. `InvalidInput` without a call: a request that is not binder's, or `WRITE_READ`.
-    pub fn raw_at_end(&self, request: u32, argument: &[u8]) -> io::Result<()> {
-        let is_binder_s = request >> 8 & 0xff == ioctl::WRITE_READ >> 8 & 0xff;
-        if !is_binder_s || request == ioctl::WRITE_READ {
+    /// Whatever the driver answers. `InvalidInput` without a call: a request that is not binder's, an argument shorter than
+    /// the request says, or a `WRITE_READ` that can be written or names buffers.
+    pub fn raw_on_edge(&self, request: u32, argument: &[u8], access: Access) -> io::Result<()> {
+        let could_fill = argument.iter().any(|byte| *byte != 0) || access == Access::ReadWrite;
+        let is_short = argument.len() < declared_size(request);
+        if !is_binders(request) || is_short || request == ioctl::WRITE_READ && could_fill {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let edge = Edge::of(argument, Access::ReadWrite)?;
-        // SAFETY: a driver touches what is at the pointer through the kernel's checked copies, which answer `EFAULT` for
-        // the page behind the argument; the argument's own bytes are this value's alone.
+        let edge = Edge::of(argument, access)?;
+        // SAFETY: a driver touches what is at the pointer through the kernel's checked copies, which answer `EFAULT` for the
+        // page behind the argument and for a store into pages that cannot be written; the argument's own bytes are this
+        // value's alone, and name no other memory.
         check(unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, edge.start()) })
     }
 
@@ -184,23 +186,6 @@ impl BinderFd {
         };
         let result = self.call(&mut argument);
         (result, argument.write_consumed)
-    }
-
-    /// An ioctl whose argument can be read and not written, for tests of what becomes of an answer that cannot be stored.
-    ///
-    /// # Errors
-    /// Whatever the driver answers. `InvalidInput` without a call: a request that is not binder's, an argument shorter than
-    /// the request says, or a `WRITE_READ` that names buffers.
-    pub fn raw_read_only(&self, request: u32, argument: &[u8]) -> io::Result<()> {
-        let is_binder_s = request >> 8 & 0xff == ioctl::WRITE_READ >> 8 & 0xff;
-        let names_buffers = request == ioctl::WRITE_READ && argument.iter().any(|byte| *byte != 0);
-        if !is_binder_s || names_buffers || argument.len() < (request >> 16 & 0x3fff) as usize {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let edge = Edge::of(argument, Access::ReadOnly)?;
-        // SAFETY: a driver touches what is at the pointer through the kernel's checked copies, which answer `EFAULT` for
-        // a store; the argument's own bytes are this value's alone, and name no other memory.
-        check(unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, edge.start()) })
     }
 
     /// Turns `O_NONBLOCK` of the open file on or off (the driver looks at it in each read).
@@ -241,9 +226,22 @@ impl BinderFd {
     }
 }
 
-/// What may be done with the bytes of an [`Edge`].
-enum Access {
+/// The size in bytes of a request's argument, by its number.
+fn declared_size(request: u32) -> usize {
+    (request >> 16 & 0x3fff) as usize
+}
+
+/// Whether a request is of binder's type.
+fn is_binders(request: u32) -> bool {
+    request >> 8 & 0xff == ioctl::WRITE_READ >> 8 & 0xff
+}
+
+/// Access to an argument's memory, for the driver as for its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading and writing.
     ReadWrite,
+    /// Reading only.
     ReadOnly,
 }
 

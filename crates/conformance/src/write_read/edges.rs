@@ -1,46 +1,25 @@
 //! Contract section 3: commands, returns and answers that meet memory which cannot be read or written (WR-17, WR-18, IOC-12).
 
-use sys::binder_fd::BinderFd;
+use sys::binder_fd::Access;
 
 use crate::prelude::*;
 use crate::waiting::KINDS;
 
-fn device(process: &RawProcess) -> Result<&BinderFd, Stop> {
-    required(process.conn.device(), || "a process without a device".into())
-}
-
 /// Every command with a payload that the driver of this kernel knows.
-fn commands(kit: &Kit) -> Vec<(&'static str, u32)> {
-    let mut all = vec![
-        ("INCREFS", bc::INCREFS),
-        ("ACQUIRE", bc::ACQUIRE),
-        ("RELEASE", bc::RELEASE),
-        ("DECREFS", bc::DECREFS),
-        ("INCREFS_DONE", bc::INCREFS_DONE),
-        ("ACQUIRE_DONE", bc::ACQUIRE_DONE),
-        ("FREE_BUFFER", bc::FREE_BUFFER),
-        ("TRANSACTION", bc::TRANSACTION),
-        ("TRANSACTION_SG", bc::TRANSACTION_SG),
-        ("REPLY", bc::REPLY),
-        ("REPLY_SG", bc::REPLY_SG),
-        ("REQUEST_DEATH_NOTIFICATION", bc::REQUEST_DEATH_NOTIFICATION),
-        ("CLEAR_DEATH_NOTIFICATION", bc::CLEAR_DEATH_NOTIFICATION),
-        ("DEAD_BINDER_DONE", bc::DEAD_BINDER_DONE),
-    ];
-    if kit.evidence.release >= Release(6, 12) {
-        all.extend([
-            ("REQUEST_FREEZE_NOTIFICATION", bc::REQUEST_FREEZE_NOTIFICATION),
-            ("CLEAR_FREEZE_NOTIFICATION", bc::CLEAR_FREEZE_NOTIFICATION),
-            ("FREEZE_NOTIFICATION_DONE", bc::FREEZE_NOTIFICATION_DONE),
-        ]);
-    }
-    all
+fn commands(kit: &Kit) -> impl Iterator<Item = (&'static str, u32)> {
+    let knows_freezes = kit.evidence.release >= Release(6, 12);
+    let is_known = move |name: &str| match name {
+        "BC_ACQUIRE_RESULT" | "BC_ATTEMPT_ACQUIRE" => false,
+        _ => knows_freezes || !name.contains("FREEZE"),
+    };
+    let all = bc::ALL.iter().copied();
+    all.filter(move |(name, word)| CommandWord(*word).payload_len() > 0 && is_known(name))
 }
 
 pub(super) fn wr_17_a_command_that_cannot_be_read(kit: &Kit) -> Verdict {
     kit.device()?;
     let Pair { server, client, handle, .. } = kit.pair()?;
-    let device = device(&client)?;
+    let device = client.device()?;
     let whole = bc::ENTER_LOOPER.to_ne_bytes();
     for (name, word) in commands(kit) {
         let mut cut = [&whole[..], &word.to_ne_bytes(), handle.0.as_bytes()].concat();
@@ -61,7 +40,7 @@ pub(super) fn wr_18_a_return_that_cannot_be_stored(kit: &Kit) -> Verdict {
     kit.device()?;
     let Pair { server, client, handle, .. } = kit.pair()?;
     client.start_call(handle, 1, b"")?;
-    expect_errno("a read without room for NOOP", &device(&server)?.read_at_end(0), "EFAULT")?;
+    expect_errno("a read without room for NOOP", &server.device()?.read_at_end(0), "EFAULT")?;
     server.expect_read("the call, which that read left", "TRANSACTION")?;
     server.answer(b"")?;
     client.expect_reply("that call")?;
@@ -71,7 +50,7 @@ pub(super) fn wr_18_a_return_that_cannot_be_stored(kit: &Kit) -> Verdict {
             let process = &waiting.process;
             let what = format!("reading {}, of which {stored} bytes can be stored", kind.name);
             // A NOOP is before it.
-            expect_errno(&what, &device(process)?.read_at_end(4 + stored), "EFAULT")?;
+            expect_errno(&what, &process.device()?.read_at_end(4 + stored), "EFAULT")?;
             if kind.name == "FAILED_REPLY" {
                 // Nobody can read it any more, and the C driver takes nothing before it was read (WR-13).
                 let mut more = Commands::default();
@@ -104,7 +83,7 @@ pub(super) fn wr_18_a_return_that_cannot_be_stored(kit: &Kit) -> Verdict {
 pub(crate) fn ioc_12_an_answer_that_cannot_be_stored(kit: &Kit) -> Verdict {
     kit.device()?;
     let client = kit.open()?;
-    let device = device(&client)?;
+    let device = client.device()?;
     let pid = std::process::id();
     // A process in a pid namespace cannot name itself.
     let frozen_info = if kit.can_freeze().is_ok() { Release(5, 13) } else { Release(u32::MAX, 0) };
@@ -116,10 +95,10 @@ pub(crate) fn ioc_12_an_answer_that_cannot_be_stored(kit: &Kit) -> Verdict {
     ] {
         if kit.evidence.release >= since {
             let what = format!("{name} into memory that cannot be written");
-            expect_errno(&what, &device.raw_read_only(request, &argument), "EFAULT")?;
+            expect_errno(&what, &device.raw_on_edge(request, &argument, Access::ReadOnly), "EFAULT")?;
         }
     }
-    let version = device.raw_read_only(ioctl::VERSION, &[0; 4]);
+    let version = device.raw_on_edge(ioctl::VERSION, &[0; 4], Access::ReadOnly);
     expect_errno("VERSION into such memory", &version, kit.by_driver("EINVAL", "EFAULT"))?;
     client.version()?;
     expect_work("a call of no handle, after them", &client.call(Handle(4000))?, "FAILED_REPLY")
