@@ -15,15 +15,6 @@ pub enum Drivers {
     Rust,
 }
 
-/// The context manager during an item's test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ManagerSlot {
-    /// The suite's test manager.
-    TestManager,
-    /// None: the test needs the slot itself.
-    Free,
-}
-
 /// Outcome of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -65,11 +56,11 @@ pub struct Item {
     /// Whether it cannot hold on the embedded driver. `docs/differences.md` must then document the alternative, which
     /// the test checks.
     pub differs: bool,
-    /// The context manager during the test.
-    pub slot: ManagerSlot,
-    test: fn(&Kit) -> Verdict,
+    /// Whether the context has no manager during the test, which needs the slot itself; else the suite's test manager.
+    pub free: bool,
+    pub(super) test: fn(&Kit) -> Verdict,
     /// The test on the embedded driver, where that is another one.
-    embedded_test: Option<fn(&Kit) -> Verdict>,
+    pub(super) embedded_test: Option<fn(&Kit) -> Verdict>,
 }
 
 /// Declares a section's items: ID, drivers, options (`seen`, `free`, `differs`), test function, its module if that is
@@ -78,54 +69,36 @@ macro_rules! items {
     ($($id:literal $drivers:ident [$($option:ident)*] $test:ident $(in $module:ident)? $title:literal
         $(or $embedded:path)?;)*) => {
         /// The section's items in contract order.
+        #[allow(clippy::needless_update, reason = "an item may have every option")]
         pub(super) const ITEMS: &[$crate::item::Item] = &[$(
-            $crate::item::Item::new(
-                $id,
-                $title,
-                stringify!($test),
-                $crate::item::Drivers::$drivers,
-                $($module::)?$test,
-            )$(.$option())*$(.embedded($embedded))?
+            $crate::item::Item {
+                id: $id,
+                title: $title,
+                test_name: stringify!($test),
+                drivers: $crate::item::Drivers::$drivers,
+                test: $($module::)?$test,
+                $($option: true,)*
+                $(embedded_test: Some($embedded),)?
+                ..$crate::item::Item::PLAIN
+            }
         ),*];
     };
 }
 pub(super) use items;
 
 impl Item {
-    pub(super) const fn new(
-        id: &'static str,
-        title: &'static str,
-        test_name: &'static str,
-        drivers: Drivers,
-        test: fn(&Kit) -> Verdict,
-    ) -> Self {
-        Self {
-            id,
-            title,
-            test_name,
-            drivers,
-            seen: false,
-            differs: false,
-            slot: ManagerSlot::TestManager,
-            test,
-            embedded_test: None,
-        }
-    }
-
-    pub(super) const fn seen(mut self) -> Self {
-        self.seen = true;
-        self
-    }
-
-    pub(super) const fn differs(mut self) -> Self {
-        self.differs = true;
-        self
-    }
-
-    pub(super) const fn embedded(mut self, test: fn(&Kit) -> Verdict) -> Self {
-        self.embedded_test = Some(test);
-        self
-    }
+    /// An item without options, to be filled in.
+    pub(super) const PLAIN: Self = Self {
+        id: "",
+        title: "",
+        test_name: "",
+        drivers: Drivers::Both,
+        seen: false,
+        differs: false,
+        free: false,
+        test: |_| Ok(()),
+        embedded_test: None,
+    };
 
     /// Runs its test.
     pub(super) fn run(&self, kit: &Kit) -> Outcome {
@@ -141,11 +114,6 @@ impl Item {
             }
             other => other,
         }
-    }
-
-    pub(super) const fn free(mut self) -> Self {
-        self.slot = ManagerSlot::Free;
-        self
     }
 }
 
@@ -169,10 +137,10 @@ mod tests {
 
     #[test]
     fn only_a_documented_difference_is_none_of_the_drivers_faults() {
-        let plain = Item::new("X-01", "x", "x_01", Drivers::Both, |_| Ok(()));
+        let documented = Item { differs: true, ..Item::PLAIN };
         let differs = || Outcome::from(Err(Stop::Differs("by nature".into())));
-        assert_eq!(plain.differs().judged(differs()), Outcome::Differs("by nature".into()));
-        assert!(matches!(plain.judged(differs()), Outcome::Failed(why) if why.contains("by nature")));
-        assert_eq!(plain.judged(Outcome::Passed), Outcome::Passed);
+        assert_eq!(documented.judged(differs()), Outcome::Differs("by nature".into()));
+        assert!(matches!(Item::PLAIN.judged(differs()), Outcome::Failed(why) if why.contains("by nature")));
+        assert_eq!(Item::PLAIN.judged(Outcome::Passed), Outcome::Passed);
     }
 }

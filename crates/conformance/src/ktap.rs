@@ -198,7 +198,6 @@ impl<W: Write> Ktap<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::item::Drivers;
     use super::super::subject::Kind;
     use super::*;
     use host::Release;
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn every_outcome_has_its_line() {
-        let item = Item::new("WR-03", "a read starts with BR_NOOP", "wr_03", Drivers::Both, |_| Ok(()));
+        let item = Item { id: "WR-03", title: "a read starts with BR_NOOP", ..Item::PLAIN };
         let evidence = Evidence {
             kind: Kind::C,
             release: Release(7, 2),

@@ -62,7 +62,7 @@ pub use driver::OpenError;
 pub use fault_injection::Fault;
 pub use follower::Follower;
 pub use helper::main as helper_main;
-pub use item::{Drivers, Item, ManagerSlot, Outcome};
+pub use item::{Drivers, Item, Outcome};
 pub use ktap::{Ktap, Totals};
 pub use probe::Probe;
 pub use runner::{Ended, Options, check_unmanaged, run};

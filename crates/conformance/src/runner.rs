@@ -10,7 +10,7 @@ use procgroup::{Streams, WorkerProcess};
 
 use super::check::Stop;
 use super::fault_injection::Fault;
-use super::item::{Item, ManagerSlot, Outcome};
+use super::item::{Item, Outcome};
 use super::kernel_log::KernelLog;
 use super::kit::Kit;
 use super::subject::Subject;
@@ -79,8 +79,7 @@ pub fn run(
             return Ended::Stopped(signal);
         }
         let mut notes = Vec::new();
-        if let Some(mut manager) =
-            open.take_if(|manager| manager.has_ended() || item.slot == ManagerSlot::Free)
+        if let Some(mut manager) = open.take_if(|manager| manager.has_ended() || item.free)
             && let Some(why) = manager.close()
         {
             notes.push(format!("the suite's own context manager had ended: {why}"));
@@ -89,7 +88,7 @@ pub fn run(
             // What the item before left there, under numbers that this one uses too.
             notes.extend(manager.forget_all().err().map(|stop| stop.why()));
         }
-        if item.slot == ManagerSlot::TestManager && open.is_none() {
+        if !item.free && open.is_none() {
             match test_manager::ManagerThread::new(subject) {
                 Ok(manager) => open = Some(manager),
                 Err(stop) => {
