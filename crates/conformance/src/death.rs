@@ -21,11 +21,6 @@ items! {
 const COOKIE: Cookie = Cookie(0x0d1e_0000_0000_0001);
 const OTHER: Cookie = Cookie(0x0d1e_0000_0000_0002);
 
-/// A server with one node, and a client looper with a handle to it.
-fn mortal_pair(kit: &Kit) -> Result<Pair, Stop> {
-    kit.pair_of(kit.server()?, kit.server()?, Node::number(1))
-}
-
 /// Ends the server; returns after all its notifications were sent.
 fn dead(kit: &Kit, Pair { server, client, handle, .. }: Pair) -> Result<(RawProcess, Handle), Stop> {
     // Nodes die in the order of their ptrs (contract EXT-05), so this one is last.
@@ -37,7 +32,7 @@ fn dead(kit: &Kit, Pair { server, client, handle, .. }: Pair) -> Result<(RawProc
 
 /// A client that asked for the death of a handle's owner, which is dead now.
 fn bereaved(kit: &Kit) -> Result<(RawProcess, Handle), Stop> {
-    let mortal = mortal_pair(kit)?;
+    let mortal = kit.looper_pair()?;
     mortal.client.write(|c| c.request_death(mortal.handle, COOKIE))?;
     dead(kit, mortal)
 }
@@ -84,7 +79,7 @@ fn dth_01_any_count_will_do(kit: &Kit) -> Verdict {
 }
 
 fn dth_02_one_registration_a_handle(kit: &Kit) -> Verdict {
-    let mortal = mortal_pair(kit)?;
+    let mortal = kit.looper_pair()?;
     mortal.client.write(|c| {
         c.request_death(mortal.handle, COOKIE);
         c.request_death(mortal.handle, OTHER);
@@ -93,13 +88,13 @@ fn dth_02_one_registration_a_handle(kit: &Kit) -> Verdict {
     expect_death("of two registrations", &client.read()?, COOKIE)?;
     client.write(|c| c.dead_binder_done(COOKIE))?;
     client.expect_silence("after the first registration's notification")?;
-    let (client, handle) = dead(kit, mortal_pair(kit)?)?;
+    let (client, handle) = dead(kit, kit.looper_pair()?)?;
     client.write(|c| c.request_death(handle, OTHER))?;
     expect_death("asking when the node is dead", &client.read()?, OTHER)
 }
 
 fn dth_03_it_is_the_process_that_dies(kit: &Kit) -> Verdict {
-    let Pair { server, client, handle, .. } = mortal_pair(kit)?;
+    let Pair { server, client, handle, .. } = kit.looper_pair()?;
     client.write(|c| c.request_death(handle, COOKIE))?;
     server.thread_exit()?;
     client.expect_silence("after the owner's only thread left")?;
@@ -157,7 +152,7 @@ fn dth_05_done_then_clear(kit: &Kit) -> Verdict {
 }
 
 fn dth_06_taking_it_back(kit: &Kit) -> Verdict {
-    let mortal = mortal_pair(kit)?;
+    let mortal = kit.looper_pair()?;
     let (client, handle) = (&mortal.client, mortal.handle);
     let worker = Worker::new()?;
     client.write(|c| {
@@ -186,7 +181,7 @@ fn dth_06_taking_it_back(kit: &Kit) -> Verdict {
 fn dth_07_the_last_count_takes_it_back(kit: &Kit) -> Verdict {
     // Either kind of remaining count keeps it.
     for weak_count_left in [false, true] {
-        let mortal = mortal_pair(kit)?;
+        let mortal = kit.looper_pair()?;
         mortal.client.write(|c| {
             c.request_death(mortal.handle, COOKIE);
             if weak_count_left {
@@ -222,7 +217,7 @@ fn dth_08_it_stays_until_cleared(kit: &Kit) -> Verdict {
 }
 
 fn dth_09_never_to_a_thread_that_serves(kit: &Kit) -> Verdict {
-    let (served, handle) = dead(kit, mortal_pair(kit)?)?;
+    let (served, handle) = dead(kit, kit.looper_pair()?)?;
     let Pair { server, client, handle: own, .. } = kit.pair_of(served, kit.open()?, Node::number(7))?;
     client.start_call(own, 1, b"")?;
     server.expect_read("a call", "TRANSACTION")?;

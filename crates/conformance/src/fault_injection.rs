@@ -15,73 +15,61 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::probe::Probe;
 
-/// An injected violation of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Removes the `BR_NOOP` at the start of reads.
-    DropNoop,
-    /// Returns a reply before the completion of its call.
-    ReplyFirst,
-    /// Reports every write as completely consumed.
-    ClaimAllWritten,
-    /// Reports a dead peer as a failed call.
-    FailForDead,
-    /// Never requests a thread.
-    NeverSpawn,
-    /// Drops reference notifications to node owners.
-    MuteReferences,
-    /// Reports refused commands as accepted.
-    HideErrors,
-    /// Drops death notifications.
-    LoseDeaths,
-    /// Drops objects from payloads, except to the context manager: they arrive as plain bytes.
-    DropOffsets,
-    /// Drops all processes from the state text.
-    MuteState,
-    /// Reports a frozen peer as a failed call.
-    FailForFrozen,
-    /// Drops freeze notifications.
-    LoseFreezes,
-    /// Never changes a thread's nice value.
-    KeepNice,
-    /// Ignores the exit of threads.
-    ForgetExit,
-    /// Acknowledges oneway calls to frozen and flooded processes like any others.
-    PlainCompletions,
-    /// Reports a wrong sender in deliveries.
-    ForgeSender,
-    /// Reports every thread as readable at any time.
-    AlwaysReadable,
-    /// Blocks forever in a read without data.
-    Hang,
-    /// Writes a line to the kernel's log that reads as a fault of the kernel, once in each process.
-    LogABug,
-    /// Makes the kernel of a guest panic.
-    Panic,
+/// Declares the faults: the name on the command line, then the variant.
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:literal $fault:ident,)*) => {
+        /// An injected violation of the contract.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Fault {
+            $($(#[$doc])* $fault,)*
+        }
+
+        const FAULTS: &[(&str, Fault)] = &[$(($name, Fault::$fault)),*];
+    };
 }
 
-const FAULTS: &[(&str, Fault)] = &[
-    ("drop-noop", Fault::DropNoop),
-    ("reply-first", Fault::ReplyFirst),
-    ("claim-all-written", Fault::ClaimAllWritten),
-    ("fail-for-dead", Fault::FailForDead),
-    ("never-spawn", Fault::NeverSpawn),
-    ("mute-references", Fault::MuteReferences),
-    ("hide-errors", Fault::HideErrors),
-    ("lose-deaths", Fault::LoseDeaths),
-    ("drop-offsets", Fault::DropOffsets),
-    ("mute-state", Fault::MuteState),
-    ("fail-for-frozen", Fault::FailForFrozen),
-    ("lose-freezes", Fault::LoseFreezes),
-    ("keep-nice", Fault::KeepNice),
-    ("forget-exit", Fault::ForgetExit),
-    ("plain-completions", Fault::PlainCompletions),
-    ("forge-sender", Fault::ForgeSender),
-    ("always-readable", Fault::AlwaysReadable),
-    ("hang", Fault::Hang),
-    ("log-a-bug", Fault::LogABug),
-    ("panic", Fault::Panic),
-];
+faults! {
+    /// Removes the `BR_NOOP` at the start of reads.
+    "drop-noop" DropNoop,
+    /// Returns a reply before the completion of its call.
+    "reply-first" ReplyFirst,
+    /// Reports every write as completely consumed.
+    "claim-all-written" ClaimAllWritten,
+    /// Reports a dead peer as a failed call.
+    "fail-for-dead" FailForDead,
+    /// Never requests a thread.
+    "never-spawn" NeverSpawn,
+    /// Drops reference notifications to node owners.
+    "mute-references" MuteReferences,
+    /// Reports refused commands as accepted.
+    "hide-errors" HideErrors,
+    /// Drops death notifications.
+    "lose-deaths" LoseDeaths,
+    /// Drops objects from payloads, except to the context manager: they arrive as plain bytes.
+    "drop-offsets" DropOffsets,
+    /// Drops all processes from the state text.
+    "mute-state" MuteState,
+    /// Reports a frozen peer as a failed call.
+    "fail-for-frozen" FailForFrozen,
+    /// Drops freeze notifications.
+    "lose-freezes" LoseFreezes,
+    /// Never changes a thread's nice value.
+    "keep-nice" KeepNice,
+    /// Ignores the exit of threads.
+    "forget-exit" ForgetExit,
+    /// Acknowledges oneway calls to frozen and flooded processes like any others.
+    "plain-completions" PlainCompletions,
+    /// Reports a wrong sender in deliveries.
+    "forge-sender" ForgeSender,
+    /// Reports every thread as readable at any time.
+    "always-readable" AlwaysReadable,
+    /// Blocks forever in a read without data.
+    "hang" Hang,
+    /// Writes a line to the kernel's log that reads as a fault of the kernel, once in each process.
+    "log-a-bug" LogABug,
+    /// Makes the kernel of a guest panic.
+    "panic" Panic,
+}
 
 impl FromStr for Fault {
     type Err = String;

@@ -109,6 +109,11 @@ impl Kit {
         Ok((pair, call))
     }
 
+    /// Two loopers, of which one has a handle to node 1 of the other.
+    pub(super) fn looper_pair(&self) -> Result<Pair, Stop> {
+        self.pair_of(self.server()?, self.server()?, Node::number(1))
+    }
+
     /// Passes `node` of `server` to `client`.
     pub(super) fn pair_of(&self, server: RawProcess, client: RawProcess, node: Node) -> Result<Pair, Stop> {
         let handle = self.hand_over(&server, &client, node)?;

@@ -80,6 +80,19 @@ impl Shortage {
         ensure(made > 0, || format!("{what} allocates nothing, so nothing was tested"))
     }
 
+    /// Takes a system call as in [`Self::each`]: it succeeds or is `ENOMEM`, and then succeeds when it is made again. `call` gets the
+    /// number of the allocation.
+    fn each_call<T>(&self, what: &str, mut call: impl FnMut(u32) -> io::Result<T>) -> Verdict {
+        self.each(what, |nth| {
+            let (result, failed) = self.at(nth, || call(nth))?;
+            expect_out_of_memory(what, &result, failed)?;
+            if result.is_err() {
+                done("the same again", call(nth))?;
+            }
+            Ok(failed)
+        })
+    }
+
     /// [`Self::each`] of a step that may need no memory; returns how many allocations it makes.
     fn each_if_any(&self, what: &str, mut step: impl FnMut(u32) -> Result<bool, Stop>) -> Result<u32, Stop> {
         for nth in 1..=MOST {
@@ -129,11 +142,7 @@ fn mem_01_opening_without_memory(kit: &Kit) -> Verdict {
     let path = kit.device()?.to_owned();
     let short = Shortage::new()?;
     without_leak(kit, || {
-        short.each("open", |nth| {
-            let (opened, failed) = short.at(nth, || BinderFd::open(&path, true))?;
-            expect_out_of_memory("open", &opened, failed)?;
-            Ok(failed)
-        })?;
+        short.each_call("open", |_| BinderFd::open(&path, true))?;
         short.each("mmap", |nth| {
             let fd = done("open", BinderFd::open(&path, true))?;
             let map = || sys::receive_map::ReceiveMap::new(std::os::fd::AsFd::as_fd(&fd), default_map_size());
@@ -233,7 +242,7 @@ fn mem_02_calls_without_memory(kit: &Kit) -> Verdict {
 
 /// Calls with objects.
 fn sent_without_memory(kit: &Kit, short: &Shortage) -> Verdict {
-    let pair = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let pair = kit.looper_pair()?;
     let full = Full::new(pair.handle, 50)?;
     let draft = full.draft();
     short.each("a call with objects", |nth| {
@@ -294,7 +303,7 @@ fn read_without_memory(kit: &Kit, short: &Shortage) -> Verdict {
 /// Replies with objects.
 fn answered_without_memory(kit: &Kit, short: &Shortage) -> Verdict {
     short.each("a reply with objects", |nth| {
-        let pair = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+        let pair = kit.looper_pair()?;
         let own = kit.hand_over(&pair.client, &pair.server, Node::number(2))?;
         let full = Full::new(own, 50)?;
         pair.client.send(pair.handle, 1, CALL, Payload::default())?;
@@ -398,7 +407,7 @@ fn mem_03_requests_without_memory(kit: &Kit) -> Verdict {
 
 /// Makes a request of which one allocation fails, and again if it was refused. Returns whether one failed.
 fn requested(kit: &Kit, short: &Shortage, request: &Request, nth: u32) -> Result<bool, Stop> {
-    let pair = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let pair = kit.looper_pair()?;
     pair.client.write(|c| (request.before)(c, pair.handle))?;
     let mut asked = Prepared::new(|c| (request.ask)(c, pair.handle));
     let (result, failed) = short.at(nth, || asked.run(&pair.client))?;
@@ -429,15 +438,7 @@ fn mem_04_devices_without_memory(kit: &Kit) -> Verdict {
     kit.device()?;
     let short = Shortage::new()?;
     let instance = crate::binderfs::instance(kit, &[("stats", "global")])?;
-    short.each("mounting an instance", |nth| {
-        let mount = || PrivateBinderfs::with_options(&[("stats", "global")]);
-        let (made, failed) = short.at(nth, mount)?;
-        expect_out_of_memory("mounting", &made, failed)?;
-        if made.is_err() {
-            done("mounting it afterwards", mount())?;
-        }
-        Ok(failed)
-    })?;
+    short.each_call("mounting", |_| PrivateBinderfs::with_options(&[("stats", "global")]))?;
     let control = done("opening binder-control", BinderFd::open(&instance.path("binder-control"), true))?;
     short.each("CTL_ADD", |nth| {
         let name = format!("device-{nth}");

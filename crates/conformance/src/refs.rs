@@ -175,7 +175,12 @@ fn ref_08_the_owner_hears_of_the_first_holder(kit: &Kit) -> Verdict {
 
 /// Sends a node of `from` in a call to `target`.
 fn send_node(from: &RawProcess, target: Handle, node: Node) -> Verdict {
-    from.send(target, 1, TransactionFlags::CALL, Draft::of(&node.object(object::BINDER)).payload())
+    send_as(from, target, TransactionFlags::CALL, &node.object(object::BINDER))
+}
+
+/// Sends an object.
+fn send_as(from: &RawProcess, target: Handle, flags: TransactionFlags, object: &FlatBinderObject) -> Verdict {
+    from.send(target, 1, flags, Draft::of(object).payload())
 }
 
 /// The handle in a delivered object.
@@ -279,19 +284,16 @@ fn ref_14_node_work_dies_with_its_thread(kit: &Kit) -> Verdict {
     let pair = kit.pair_of(kit.server()?, kit.server()?, Node::number(2))?;
     let handle = pair.handle;
     pair.client.on(&Worker::new()?, move |caller| {
-        let draft = Draft::of(&Node::number(3).object(object::BINDER));
-        caller.send(handle, 1, TransactionFlags::CALL, draft.payload())?;
+        send_node(caller, handle, Node::number(3))?;
         caller.thread_exit()
     })?;
     survives(&pair.client, "another looper, after the sender of a call exited")
 }
 
 fn ref_15_a_strong_send_notifies_its_own_thread(kit: &Kit) -> Verdict {
-    let Pair { server: _server, client, handle, .. } =
-        kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let Pair { server: _server, client, handle, .. } = kit.looper_pair()?;
     let send = move |process: &RawProcess, kind: u32| {
-        let draft = Draft::of(&Node::number(4).object(kind));
-        process.send(handle, 1, TransactionFlags::ONEWAY, draft.payload())
+        send_as(process, handle, TransactionFlags::ONEWAY, &Node::number(4).object(kind))
     };
     send(&client, object::WEAK_BINDER)?;
     client.on(&Worker::new()?, move |other| {
@@ -303,10 +305,9 @@ fn ref_15_a_strong_send_notifies_its_own_thread(kit: &Kit) -> Verdict {
 }
 
 fn ref_17_a_thread_goes_with_what_it_had_to_hear(kit: &Kit) -> Verdict {
-    let Pair { server, client, handle, .. } = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let Pair { server, client, handle, .. } = kit.looper_pair()?;
     let send = move |process: &RawProcess, kind: u32| {
-        let draft = Draft::of(&Node::number(4).object(kind));
-        process.send(handle, 1, TransactionFlags::ONEWAY, draft.payload())
+        send_as(process, handle, TransactionFlags::ONEWAY, &Node::number(4).object(kind))
     };
     send(&client, object::WEAK_BINDER)?;
     let worker = Worker::new()?;

@@ -115,7 +115,7 @@ fn dbg_01_processes_and_threads(kit: &Kit) -> Verdict {
 
 fn dbg_02_nodes_references_buffers(kit: &Kit) -> Verdict {
     kit.not_in_rust()?;
-    let Pair { server, client, handle, node } = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let Pair { server, client, handle, node } = kit.looper_pair()?;
     client.send_oneway(handle, 1, b"read")?;
     client.send_oneway(handle, 1, b"waiting")?;
     let first = server.read()?.call()?;
@@ -492,7 +492,7 @@ fn dbg_08_freeze_notifications_are_named(kit: &Kit) -> Verdict {
 fn dbg_09_words_of_freezing_are_counted(kit: &Kit) -> Verdict {
     const COOKIE: Cookie = Cookie(0xf9);
     kit.since(6, 12, "freeze notifications")?;
-    let pair = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let pair = kit.looper_pair()?;
     let Pair { client, handle, .. } = &pair;
     client.write(|c| c.request_freeze(*handle, COOKIE))?;
     client.expect_read("the first state", "FROZEN_BINDER")?;

@@ -75,7 +75,7 @@ fn waiting(process: RawProcess, alive: impl Any) -> Waiting {
 
 /// A looper with a handle to a node of another process.
 fn holder(kit: &Kit) -> Result<(RawProcess, RawProcess, Handle), Stop> {
-    let Pair { server, client, handle, .. } = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
+    let Pair { server, client, handle, .. } = kit.looper_pair()?;
     Ok((client, server, handle))
 }
 
