@@ -2,7 +2,7 @@
 //! Not here: its flags (`binderperf`), tracefs and restoring its settings (`ftrace::atrace`).
 //! Facts: frameworks/native `cmds/atrace/atrace.cpp` (Android 14): flags, defaults, what it prints and when.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,35 +16,14 @@ use sys::draft::Draft;
 /// Longest list of names that is read, in bytes.
 const LONGEST_LIST: u64 = 16 << 20;
 
-/// Where a recording goes.
-enum Output {
-    Stdout(Box<dyn Write>),
-    File(Draft),
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stdout(stdout) => stdout.write(bytes),
-            Self::File(draft) => draft.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stdout(stdout) => stdout.flush(),
-            Self::File(draft) => draft.flush(),
-        }
-    }
-}
-
 /// A signal ended it.
 const STOPPED: Failure = Failure { status: exit::FAILED, message: None };
 
 /// Its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Record, and print the recording.
+    #[default]
     Record,
     /// Print events as they occur, until a signal.
     Stream,
@@ -57,7 +36,7 @@ pub enum Mode {
 }
 
 /// A call of the tool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Job {
     /// Its work.
     pub mode: Mode,
@@ -118,16 +97,16 @@ impl Job {
             return self.end(&session);
         }
         // A bad path is reported before anything is switched.
-        let mut output = self.open_output()?;
+        let mut draft = self.draft()?;
         self.pause(self.sleep)?;
         let notes = session.start(&self.plan(kernel))?;
         notes.iter().for_each(|line| note(format_args!("{line}\n")));
         if self.mode == Mode::Start {
             return say("capturing trace...");
         }
-        let recorded = self.record(&session, &mut output);
+        let recorded = self.record(&session, &mut *writer(&mut draft));
         let restored = session.restore();
-        recorded.and_then(|()| self.kept(output))?;
+        recorded.and_then(|()| self.kept(draft))?;
         restored?;
         Ok(exit::FINE)
     }
@@ -172,13 +151,13 @@ impl Job {
     /// `--async_dump` and `--async_stop`.
     fn end(&self, session: &Session) -> CommandResult {
         session.must_be_ours()?;
-        let mut output = self.open_output()?;
+        let mut draft = self.draft()?;
         if self.mode == Mode::Stop {
             session.stop()?;
         }
-        self.dump(session, &mut output)?;
+        self.dump(session, &mut *writer(&mut draft))?;
         // The buffer has it until the file does.
-        self.kept(output)?;
+        self.kept(draft)?;
         if self.mode == Mode::Stop {
             session.restore()?;
         } else {
@@ -204,21 +183,21 @@ impl Job {
         self.output.as_deref().unwrap_or(Path::new("the standard output"))
     }
 
-    fn open_output(&self) -> Result<Output, TraceError> {
-        let Some(path) = &self.output else { return Ok(Output::Stdout(terminal::passed_on())) };
+    /// The output's file, if it is not the standard output.
+    fn draft(&self) -> Result<Option<Draft>, TraceError> {
+        let Some(path) = &self.output else { return Ok(None) };
         let mut draft =
             Draft::new(path).map_err(|error| TraceError::Output { place: path.clone(), error })?;
         if self.mode == Mode::Stream {
             draft.show();
         }
-        Ok(Output::File(draft))
+        Ok(Some(draft))
     }
 
     /// Puts the file in its place, if there is one.
-    fn kept(&self, output: Output) -> Result<(), Failure> {
-        let Output::File(draft) = output else { return Ok(()) };
+    fn kept(&self, draft: Option<Draft>) -> Result<(), Failure> {
         let unwritten = |error| TraceError::Output { place: self.place().to_owned(), error };
-        Ok(draft.commit().map_err(unwritten)?)
+        Ok(draft.map_or(Ok(()), Draft::commit).map_err(unwritten)?)
     }
 
     /// Waits for some seconds or a signal.
@@ -234,6 +213,14 @@ impl Job {
             }
             std::thread::sleep(left.min(Duration::from_millis(50)));
         }
+    }
+}
+
+/// Where a recording goes.
+fn writer(draft: &mut Option<Draft>) -> Box<dyn Write + '_> {
+    match draft {
+        Some(draft) => Box::new(draft),
+        None => terminal::passed_on(),
     }
 }
 
@@ -259,16 +246,7 @@ mod tests {
             mode: Mode::Start,
             categories: vec!["idle".to_owned()],
             file: Some(file),
-            applications: false,
-            functions: Vec::new(),
-            buffer_kb: 64,
-            circular: false,
-            no_signals: false,
-            sleep: 0,
-            time: 0,
-            compress: false,
-            output: None,
-            only_userspace: false,
+            ..Job::default()
         };
         assert_eq!(job.all_names().expect("names"), ["idle", "sched", "irq", "freq"]);
         assert!(job.plan(Vec::new()).overwrite && job.plan(Vec::new()).lasting);

@@ -28,7 +28,8 @@ pub fn run(
     whole: Option<&dyn Fn(&Run) -> String>,
 ) -> CommandResult {
     let options = options.and_then(|options| options.check().map(|()| options)).or_exit(exit::USAGE)?;
-    let mut outputs = Outputs::open(record);
+    let mut outputs = Outputs::open(None, record);
+    outputs.have_failed();
     let line = StatusLine::default();
     let mut reporter = LinesReporter { options: &options, whole, outputs: &mut outputs, line };
     let result = bench::workers::execute(&options, &mut reporter);

@@ -10,11 +10,11 @@ use bench::placing::Sides;
 use bench::plan::gbench::Flags;
 use bench::plan::{Gate, Plan};
 use bench::run::RunError;
-use console::output::Sink;
 use console::{complain, exit, note, say, status_of};
 use record::Run;
 use record::formats::gbench::Format;
 
+use crate::measure::Outputs;
 use report::Report;
 
 /// How a call of the test ended.
@@ -91,13 +91,11 @@ impl Call {
 
     /// Measures. `enter` moves this process to the chosen CPUs and gives those of both sides, if any were chosen.
     pub fn measure(&self, enter: impl FnOnce() -> Result<Option<Sides>, String>) -> End {
-        let mut outputs = Outputs::open(self);
+        let mut outputs = Outputs::open(self.flags.out.as_deref(), self.record.as_deref());
         // Reported now, as it may be a typing error, and again at the end: the run is worth its
         // result on the standard output. Google Benchmark does not begin.
-        if let Some(end) = tell_troubles(&outputs.all().collect::<Vec<_>>())
-            && self.is_compatible
-        {
-            return end;
+        if outputs.have_failed() && self.is_compatible {
+            return End::Unwritten;
         }
         if !self.flags.perf_counters.is_empty() {
             note("Performance counters not supported.\n");
@@ -127,13 +125,12 @@ impl Call {
         if let Some(memory) = run.constraints.as_ref().and_then(|held| held.memory.as_ref()) {
             note(format_args!("{}\n", memory.line()));
         }
-        if outputs.are_unwanted() {
+        if !outputs.are_wanted() {
             return End::Fine;
         }
         outputs.keep(&run);
         let end = self.verdict(&run);
-        let all: Vec<&Sink> = outputs.all().collect();
-        tell_troubles(&all).unwrap_or(end)
+        if outputs.have_failed() { End::Unwritten } else { end }
     }
 
     fn verdict(&self, run: &Run) -> End {
@@ -161,50 +158,6 @@ fn nothing_matched(error: &RunError) -> End {
     // Google Benchmark's exact words, which harnesses look for.
     note(format_args!("{error}\n"));
     End::NothingMatched
-}
-
-/// Reports outputs that failed.
-fn tell_troubles(sinks: &[&Sink]) -> Option<End> {
-    let troubles: Vec<String> = sinks.iter().filter_map(|sink| sink.trouble()).collect();
-    troubles.iter().for_each(complain);
-    (!troubles.is_empty()).then_some(End::Unwritten)
-}
-
-/// The outputs of a test.
-struct Outputs {
-    stdout: Sink,
-    out: Option<Sink>,
-    record: Option<Sink>,
-}
-
-impl Outputs {
-    /// Opens them all, before anything is measured.
-    fn open(call: &Call) -> Self {
-        Self {
-            stdout: Sink::stdout(),
-            out: call.flags.out.as_deref().map(Sink::in_parts),
-            record: call.record.as_deref().map(Sink::file),
-        }
-    }
-
-    /// Puts the files in their places.
-    fn keep(&mut self, run: &Run) {
-        if let Some(out) = &mut self.out {
-            out.keep(run.complete);
-        }
-        if let Some(record) = &mut self.record {
-            record.keep_record(run);
-        }
-    }
-
-    /// Whether nothing reads or keeps the result any more.
-    fn are_unwanted(&self) -> bool {
-        self.stdout.is_closed() && self.out.is_none() && self.record.is_none()
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Sink> {
-        std::iter::once(&self.stdout).chain(&self.out).chain(&self.record)
-    }
 }
 
 /// Whether Google Benchmark prints its context for a format.

@@ -23,7 +23,8 @@ pub fn measure<O>(
     verdict: impl FnOnce(&Run) -> u8,
 ) -> CommandResult {
     let options = options.or_exit(exit::USAGE)?;
-    let mut outputs = Outputs::open(record);
+    let mut outputs = Outputs::open(None, record);
+    outputs.have_failed();
     let mut progress = ProgressReporter(StatusLine::default());
     let result = execute(&options, &mut progress);
     progress.0.show("");
@@ -40,36 +41,46 @@ pub fn measure<O>(
 /// Where the result of a measurement goes.
 pub(crate) struct Outputs {
     pub(crate) stdout: Sink,
+    /// A file for what the standard output has, in another form.
+    pub(crate) out: Option<Sink>,
     record: Option<Sink>,
 }
 
 impl Outputs {
-    /// Opens the file of the record, if there is to be one. A bad path is reported now, and once more at the end: the
-    /// run is worth its result on the standard output.
-    pub(crate) fn open(record: Option<&Path>) -> Self {
-        let record = record.map(Sink::file);
-        record.iter().filter_map(Sink::trouble).for_each(complain);
-        Self { stdout: Sink::stdout(), record }
+    /// Opens the files, if there are to be any. A bad path is to be reported now, and once more at the end: the run is worth
+    /// its result on the standard output.
+    pub(crate) fn open(out: Option<&Path>, record: Option<&Path>) -> Self {
+        Self { stdout: Sink::stdout(), out: out.map(Sink::in_parts), record: record.map(Sink::file) }
     }
 
     /// Whether anything still reads or keeps the result.
     pub(crate) fn are_wanted(&self) -> bool {
-        self.record.is_some() || !self.stdout.is_closed()
+        self.record.is_some() || self.out.is_some() || !self.stdout.is_closed()
+    }
+
+    /// Reports outputs that failed; returns whether any did.
+    pub(crate) fn have_failed(&self) -> bool {
+        let all = std::iter::once(&self.stdout).chain(&self.out).chain(&self.record);
+        let failed: Vec<String> = all.filter_map(Sink::trouble).collect();
+        failed.iter().for_each(complain);
+        !failed.is_empty()
+    }
+
+    /// Puts the files in their places.
+    pub(crate) fn keep(&mut self, run: &Run) {
+        if let Some(out) = &mut self.out {
+            out.keep(run.complete);
+        }
+        if let Some(record) = &mut self.record {
+            record.keep_record(run);
+        }
     }
 
     /// Writes the record and reports outputs that failed; returns the exit status.
     pub(crate) fn finish(mut self, run: &Run, verdict: impl FnOnce(&Run) -> u8) -> u8 {
-        if let Some(record) = &mut self.record {
-            record.keep_record(run);
-        }
+        self.keep(run);
         let status = verdict(run);
-        let failed: Vec<String> = [Some(&self.stdout), self.record.as_ref()]
-            .into_iter()
-            .flatten()
-            .filter_map(Sink::trouble)
-            .collect();
-        failed.iter().for_each(complain);
-        if failed.is_empty() { status } else { exit::INTERNAL }
+        if self.have_failed() { exit::INTERNAL } else { status }
     }
 }
 

@@ -68,16 +68,17 @@ impl Drawing {
 const STREAM_KB: u64 = 32_768;
 
 /// Who records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Via {
     /// This program, in a private buffer of tracefs.
+    #[default]
     Tracefs,
     /// Perfetto's recorder.
     Perfetto,
 }
 
 /// A recording that is asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Job {
     /// Who records.
     pub via: Via,
@@ -284,19 +285,12 @@ mod tests {
     fn job(categories: &[&str], command: &[&str]) -> Job {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         Job {
-            via: Via::Tracefs,
-            output: None,
-            until_miss: false,
-            applications: Vec::new(),
             buffer_kb: 64,
-            circular: false,
-            shared_marks: false,
             seconds: command.is_empty().then_some(2),
             categories: owned(categories),
             command: owned(command),
             is_own: command.first() == Some(&"binderperf"),
-            drawing: None,
-            question: AnalysisOptions::default(),
+            ..Job::default()
         }
     }
 

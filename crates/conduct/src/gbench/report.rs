@@ -11,8 +11,8 @@ use record::formats::gbench::{Format, GbenchReporter, Options, context};
 use console::output::in_color;
 use console::{note, progress};
 
-use super::{Call, Outputs, has_context};
-use crate::measure::chosen;
+use super::{Call, has_context};
+use crate::measure::{Outputs, chosen};
 
 /// The list of all names in Google Benchmark's format.
 pub(super) fn list(names: &[String], format: Format) -> String {
@@ -82,7 +82,7 @@ impl<'c> Report<'c> {
 
 impl Observer for Report<'_> {
     fn is_wanted(&self) -> bool {
-        !self.outputs.are_unwanted()
+        self.outputs.are_wanted()
     }
 
     fn begins(&mut self, run: &Run) {
