@@ -4,7 +4,6 @@
 use std::fmt;
 use std::fs::OpenOptions;
 use std::path::Path;
-use std::str::FromStr;
 
 use record::HostClass;
 
@@ -20,19 +19,6 @@ pub enum Accel {
     Kvm,
     /// Emulation.
     Tcg,
-}
-
-impl FromStr for Accel {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "kvm" => Ok(Self::Kvm),
-            "tcg" => Ok(Self::Tcg),
-            other => Err(format!("'{other}' is none of auto, kvm, tcg")),
-        }
-    }
 }
 
 impl fmt::Display for Accel {

@@ -2,7 +2,6 @@
 //! Not here: the protocol of its context (`dialect`).
 
 use std::fmt;
-use std::str::FromStr;
 
 use ipc::Release;
 use serde::{Deserialize, Serialize};
@@ -22,8 +21,6 @@ pub enum Flavour {
 }
 
 impl Flavour {
-    const ALL: [Self; 3] = [Self::Binder, Self::Hwbinder, Self::Passthrough];
-
     /// Returns the word used in names of cases and documents.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -47,14 +44,5 @@ impl Flavour {
 impl fmt::Display for Flavour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Flavour {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|flavour| flavour.name() == text);
-        known.ok_or_else(|| format!("no flavour {text:?}; use binder, hwbinder or passthrough"))
     }
 }

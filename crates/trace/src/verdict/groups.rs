@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -39,15 +38,6 @@ impl fmt::Display for By {
             Self::Interface => "interface",
             Self::Method => "method",
         })
-    }
-}
-
-impl FromStr for By {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|by| by.to_string() == text);
-        found.ok_or_else(|| format!("'{text}' is none of pair, interface, method"))
     }
 }
 

@@ -24,17 +24,6 @@ macro_rules! words {
                 f.write_str(match self { $(Self::$value => $word),* })
             }
         }
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                Self::ALL.iter().copied().find(|value| value.to_string() == text).ok_or_else(|| {
-                    let words: Vec<String> = Self::ALL.iter().map(Self::to_string).collect();
-                    format!("'{text}' is none of {}", words.join(", "))
-                })
-            }
-        }
     };
 }
 
@@ -225,12 +214,5 @@ mod tests {
                 (got, want) => panic!("{text}: {got:?}, not {want:?}"),
             }
         }
-    }
-
-    #[test]
-    fn a_word_is_one_of_a_list() {
-        assert_eq!("rt".parse(), Ok(Preempt::Rt));
-        let error = "fast".parse::<Preempt>().expect_err("none");
-        assert_eq!(error, "'fast' is none of none, voluntary, full, lazy, rt");
     }
 }

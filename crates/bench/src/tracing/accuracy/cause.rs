@@ -2,7 +2,6 @@
 //! Not here: injecting them and counting (`super`).
 
 use std::fmt;
-use std::str::FromStr;
 
 use trace::cause::Label;
 use trace::verdict::{Reason, SlowCall};
@@ -234,16 +233,5 @@ fn is_of(reason: &Reason, causes: &[Label]) -> bool {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Cause {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|cause| cause.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("no cause {text:?}; there are {names}")
-        })
     }
 }
