@@ -167,7 +167,7 @@ pub struct EmbeddedSettings {
     pub inherit: String,
     /// How threads wait: `sleep`, `spin` or `adaptive`.
     pub waiting: String,
-    /// Longest time that a thread spins before it sleeps; up to four times that where wake-ups take longer.
+    /// Longest time that a thread spins before it sleeps. Up to version 0.2.0 it was four times that where wake-ups took longer.
     pub spin_budget_ns: u64,
     /// Whether calls without objects, or with scatter-gather buffers only, use call slots between the processes;
     /// otherwise they go through the broker.
