@@ -73,8 +73,8 @@ pub(crate) struct RunArgs {
     #[arg(long, alias = "kernel", value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = HERE)]
     vm: Option<Vec<String>>,
 
-    /// Turns of a soak that do the least that has figures, for tests
-    #[arg(long, hide = true, requires = "soak")]
+    /// The least that has figures, for tests: of every test, or of a soak's turns
+    #[arg(long, hide = true, conflicts_with_all = ["quick", "thorough"])]
     tiny: bool,
 
     /// Report progress on stderr for the copy of this program on the host
@@ -115,9 +115,10 @@ pub(crate) fn run(args: &RunArgs) -> CommandResult {
 
 impl RunArgs {
     fn depth(&self) -> Depth {
-        match (self.quick, self.thorough) {
-            (true, _) => Depth::Quick,
-            (_, true) => Depth::Thorough,
+        match (self.tiny, self.quick, self.thorough) {
+            (true, ..) => Depth::Tiny,
+            (_, true, _) => Depth::Quick,
+            (.., true) => Depth::Thorough,
             _ => Depth::Usual,
         }
     }

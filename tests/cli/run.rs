@@ -13,9 +13,8 @@ use record::{DriverKind, Run};
 
 const QUICK: [&str; 3] = ["run", "--quick", "--driver=embedded"];
 
-fn quick(out: &str) -> Child {
-    start(&[&QUICK[..], &["--out", out]].concat())
-}
+/// The same with the least that has figures.
+const TINY: [&str; 3] = ["run", "--tiny", "--driver=embedded"];
 
 /// What the summary has a line about.
 const PARTS: [&str; 4] = ["binder throughput", "hwbinder throughput", "binder latency", "hwbinder latency"];
@@ -45,7 +44,7 @@ fn one_command_leaves_records_a_report_and_one_screen() {
         the_reported_miss_is_the_shown_one(&read(&format!("{out}/latency-{flavour}.json")), &page);
     }
     again(&out, &folder);
-    end(quick(&out)).ended(2).complained("earlier run");
+    end(start(&[&QUICK[..], &["--out", &out]].concat())).ended(2).complained("earlier run");
 }
 
 /// Programs that compute for as long as this lives, one per CPU.
@@ -145,7 +144,7 @@ fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
 fn a_call_that_nobody_answers_is_recorded_and_explained() {
     let folder = Folder::new("run-unanswered");
     let out = folder.path("out");
-    end(start(&[&QUICK[..], &["--inject=lose-reply", "--patience=2", "--out", &out]].concat())).ended(1);
+    end(start(&[&TINY[..], &["--inject=lose-reply", "--patience=2", "--out", &out]].concat())).ended(1);
     let page = contents(format!("{out}/report.html"));
     for flavour in ["binder", "hwbinder"] {
         let run = read(&format!("{out}/latency-{flavour}.json"));
@@ -188,7 +187,7 @@ fn again(out: &str, folder: &Folder) {
 fn a_signal_keeps_what_was_measured_and_says_what_was_not() {
     let folder = Folder::new("run-signal");
     let out = folder.path("out");
-    let child = quick(&out);
+    let child = start(&[&TINY[..], &["--out", &out]].concat());
     // While the second part is under way, or about to be.
     let first = Path::new(&out).join("throughput.json");
     wait_until("the first result is there", || first.exists());
@@ -226,7 +225,7 @@ fn one_bad_file_does_not_take_the_others_with_it() {
 fn results_that_can_be_written_no_more_leave_the_summary() {
     let folder = Folder::new("run-vanished");
     let out = folder.path("out");
-    let child = quick(&out);
+    let child = start(&[&TINY[..], &["--out", &out]].concat());
     // What is in it by then is what the doctor found. Before that, the command tries whether the folder takes files.
     let has_results = |folder: fs::ReadDir| {
         folder.flatten().any(|entry| !entry.file_name().to_string_lossy().starts_with('.'))

@@ -152,8 +152,9 @@ impl Attempt {
 
     /// Keeps a result. A disturbed one is kept beside that of a second time, if this is whole.
     fn keep(self, run: Run, options: &SuiteOptions, observer: &mut dyn SuiteObserver) {
-        let disturbed =
-            doctor::spoiled(&run).filter(|_| run.complete && sys::stop_signal::received().is_none());
+        let may_repeat =
+            run.complete && options.depth != Depth::Tiny && sys::stop_signal::received().is_none();
+        let disturbed = doctor::spoiled(&run).filter(|_| may_repeat);
         if let Some(why) = disturbed {
             observer.repeats(self.part, why);
             let again = Self { first: false, again: true, ..self }.execute(options, observer);

@@ -9,6 +9,8 @@ use crate::plan::{Flavour, Placement};
 /// Depth of a suite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
+    /// The least that has figures, for tests of what is around it; nothing is repeated.
+    Tiny,
     /// Under a minute on a small machine: a first look.
     Quick,
     /// A few minutes.
@@ -32,11 +34,12 @@ pub(super) struct Amounts {
 
 impl Depth {
     pub(super) fn is_quick(self) -> bool {
-        self == Self::Quick
+        matches!(self, Self::Tiny | Self::Quick)
     }
 
     pub(super) fn amounts(self) -> Amounts {
         let (min_time_s, repetitions, placed, iterations) = match self {
+            Self::Tiny => (0.002, 1, (0.001, 3), 500),
             Self::Quick => (0.05, 1, (0.02, 7), 500),
             Self::Usual => (0.1, 3, (0.05, 9), 5_000),
             Self::Thorough => (0.5, 9, (0.2, 25), 50_000),
@@ -49,13 +52,14 @@ impl Depth {
     /// its own.
     pub(super) fn usual_time(self, part: SuitePart) -> Duration {
         let seconds = match (self, part) {
+            (Self::Tiny, SuitePart::Throughput(_)) => 2,
             (Self::Quick, SuitePart::Throughput(Placement::Default)) => 15,
             (Self::Usual, SuitePart::Throughput(Placement::Default)) => 120,
             (Self::Thorough, SuitePart::Throughput(Placement::Default)) => 1080,
             (Self::Quick, SuitePart::Throughput(_)) => 3,
             (Self::Usual, SuitePart::Throughput(_)) => 20,
             (Self::Thorough, SuitePart::Throughput(_)) => 180,
-            (Self::Quick | Self::Usual, SuitePart::Latency(_)) => 1,
+            (Self::Tiny | Self::Quick | Self::Usual, SuitePart::Latency(_)) => 1,
             (Self::Thorough, SuitePart::Latency(_)) => 8,
             (depth, SuitePart::Experiment(experiment)) => return experiment.usual_time(depth.is_quick()),
         };
