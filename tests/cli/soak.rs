@@ -71,7 +71,7 @@ fn a_leak_of_the_broker_and_a_slowdown_are_named() {
     let folder = Folder::new("soak-broker");
     let called = soaked(
         &folder.path("out"),
-        &[ENOUGH_FOR_TIMES, "--inject=leak-broker", "--inject=leak-memory=2048", "--inject=slow-down=300000"],
+        &[ENOUGH_FOR_TIMES, "--inject=leak-broker", "--inject=leak-memory=2048", "--inject=slow-down=60000"],
     );
     for grows in ["driver nodes", "service memory, KiB"] {
         assert_eq!(verdict(&called, grows), "GROWS", "{grows}: {called}");
@@ -80,7 +80,7 @@ fn a_leak_of_the_broker_and_a_slowdown_are_named() {
     let medians = ["latency_binder/fifo median", "latency_binder/other median"];
     assert!(medians.into_iter().any(|median| verdict(&called, median) == "DRIFTS"), "{called}");
     assert_eq!(verdict(&called, "service descriptors"), "steady", "{called}");
-    called.ended(1).printed("injected leak-broker,leak-memory=2048,slow-down=300000");
+    called.ended(1).printed("injected leak-broker,leak-memory=2048,slow-down=60000");
 }
 
 #[test]
