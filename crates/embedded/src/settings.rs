@@ -37,7 +37,8 @@ impl fmt::Display for Inherit {
     }
 }
 
-/// Waiting strategy of a thread. None spins for a peer that was last seen on the same CPU.
+/// Waiting strategy of a thread. A thread that does not sleep at once yields its CPU (`sched_yield(2)`) to a peer on
+/// the same CPU, as long as that pays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Waiting {
     /// Sleep at once.

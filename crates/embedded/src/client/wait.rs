@@ -157,7 +157,7 @@ impl Wait<'_, '_> {
         let before = own.before;
         let woken = self.thread.unlocked(|process| {
             let waits = waiter.get_or_insert_with(|| Box::new(process.new_waiter()));
-            if waits.ever_spins() {
+            if waits.ever_stays_awake() {
                 waits.set_realtime(is_urgent(who, before));
             }
             let peer = match &awaited {

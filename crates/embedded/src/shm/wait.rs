@@ -1,10 +1,13 @@
-//! Waits for an event: spins where that is likely to pay, then sleeps on the thread's bell.
-//! Not here: the condition (a closure), the bell (`doorbell`), when spinning pays ([`spinning`]).
+//! Waits for an event: spins or hands the CPU over where that is likely to pay, then sleeps on the thread's
+//! bell.
+//! Not here: the condition (a closure), the bell (`doorbell`), when spinning ([`spinning`]) and handing over
+//! ([`hand_over`]) pay.
 //!
 //! Spinning costs nothing while CPUs are free, but delays the peer when it needs this CPU. So a thread never
-//! spins at a real-time policy, with one usable CPU, or for a peer that was last seen on this CPU. Spins in
-//! vain become rare. The budget, a setting, is the longest spin.
+//! spins at a real-time policy or with one usable CPU. If the peer was last seen on this CPU, the thread
+//! hands the CPU over instead. Spins in vain become rare. The budget, a setting, is the longest spin.
 
+mod hand_over;
 mod spinning;
 
 use std::time::{Duration, Instant};
@@ -15,6 +18,7 @@ use sys::sync::spin_loop;
 use super::Memory;
 use super::doorbell::Bell;
 use crate::settings::Waiting;
+use hand_over::HandOver;
 use spinning::Spinning;
 
 /// Why a wait ended.
@@ -36,13 +40,21 @@ pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Waits between two readings of the clock by a thread that never sleeps.
 const WAITS: u32 = 1024;
 
-/// Most waits that sleep at once after spins in vain.
+/// Most waits that sleep at once after spins in vain, and most without a hand-over after hand-overs in vain.
 const LONGEST_SKIP: u32 = 1024;
 
 /// Checks before the first reading of the clock: as many as fit a round trip between two CPUs.
 const FIRST_LOOKS: u32 = 64;
 /// Checks between two later readings.
 const LOOKS: u32 = 32;
+
+/// First step of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Sleep,
+    Spin,
+    HandOver,
+}
 
 /// A thread's waiting strategy, with what it has learnt from earlier waits.
 #[derive(Debug)]
@@ -51,6 +63,7 @@ pub struct Waiter {
     realtime: bool,
     cpus: u32,
     spinning: Spinning,
+    hand_over: HandOver,
     /// Latest time of the next check, on the monotonic clock; 0 before the first wait.
     look_again_ns: u64,
     /// Waits since the clock was read.
@@ -67,6 +80,7 @@ impl Waiter {
             realtime: false,
             cpus,
             spinning: Spinning::new(waiting, budget),
+            hand_over: HandOver::default(),
             look_again_ns: 0,
             waits: 0,
         }
@@ -77,9 +91,9 @@ impl Waiter {
         self.realtime = realtime;
     }
 
-    /// Whether a wait may begin with a spin. Only then does the thread's scheduling matter.
+    /// Whether a wait may begin with anything but a sleep. Only then does the thread's scheduling matter.
     #[must_use]
-    pub fn ever_spins(&self) -> bool {
+    pub fn ever_stays_awake(&self) -> bool {
         self.waiting != Waiting::Sleep
     }
 
@@ -103,11 +117,12 @@ impl Waiter {
         if self.waits >= WAITS && self.must_check() {
             return Woken::TimedOut;
         }
-        let spins = self.begins_with_spin(peer);
-        if spins && self.look(&mut ready) {
-            return Woken::Ready;
-        }
-        if spins && self.spin(peer, deadline, &mut ready) {
+        let is_there = match self.first(peer, deadline) {
+            First::Sleep => false,
+            First::Spin => self.look(&mut ready) || self.spin(peer, deadline, &mut ready),
+            First::HandOver => self.hand_over.carry_out(std::thread::yield_now, &mut ready),
+        };
+        if is_there {
             return Woken::Ready;
         }
         bell.announce_sleep();
@@ -130,17 +145,22 @@ impl Waiter {
         }
     }
 
-    /// Whether the next wait begins with a spin. Counts the waits that sleep at once because spins were in
+    /// Chooses the first step of the next wait. Counts the waits that sleep at once because spins were in
     /// vain.
-    fn begins_with_spin(&mut self, peer: Option<u32>) -> bool {
-        if !self.ever_spins() || self.realtime || self.cpus < 2 || shares_cpu(peer) {
-            return false;
+    fn first(&mut self, peer: Option<u32>, deadline: Option<Instant>) -> First {
+        if !self.ever_stays_awake() || self.realtime {
+            return First::Sleep;
         }
-        let spins = self.spinning.is_next();
-        if !spins {
-            self.spinning.skipped();
+        if shares_cpu(peer) {
+            // A thread with a deadline must not give its CPU to others.
+            let hands_over = deadline.is_none() && self.hand_over.is_next();
+            return if hands_over { First::HandOver } else { First::Sleep };
         }
-        spins
+        if self.cpus >= 2 && self.spinning.is_next() {
+            return First::Spin;
+        }
+        self.spinning.skipped();
+        First::Sleep
     }
 
     /// Spins for a fixed number of checks, without a clock.

@@ -1,5 +1,5 @@
 //! Spins for a peer on another CPU, instead of sleeping: whether that is likely to pay, and for how long.
-//! Not here: checks, clocks and sleeps (`super`).
+//! Not here: checks, clocks and sleeps (`super`), peers on this CPU (`hand_over`).
 //!
 //! After a spin in vain the next 1, 2, 4 .. 1024 waits sleep at once; after each success, half as many.
 

@@ -1,7 +1,7 @@
 //! Tests of waiting, apart from the awaited conditions.
-//! Not here: what a spin teaches (`spinning`).
+//! Not here: what a spin teaches (`spinning`), or a hand-over (`hand_over`).
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
 use crate::shm::doorbell::{self, Doorbells};
@@ -11,7 +11,7 @@ const BUDGET: Duration = Duration::from_micros(200);
 
 /// Waits in vain; returns whether it spun.
 fn spins(waiter: &mut Waiter) -> bool {
-    waiter.begins_with_spin(None) && {
+    waiter.first(None, None) == First::Spin && {
         assert!(!waiter.look(&mut || false) && !waiter.spin(None, None, &mut || false));
         true
     }
@@ -35,7 +35,7 @@ fn spins_in_vain_become_rare_and_success_brings_them_back() {
         let spun = (0..5000).filter(|_| spins(&mut waiter)).count();
         assert!((5..20).contains(&spun), "{spun} of 5000 spun");
         let begin_with_a_spin = |waiter: &mut Waiter| {
-            while !waiter.begins_with_spin(None) {}
+            while waiter.first(None, None) != First::Spin {}
         };
         for _ in 0..11 {
             begin_with_a_spin(&mut waiter);
@@ -47,12 +47,11 @@ fn spins_in_vain_become_rare_and_success_brings_them_back() {
 }
 
 #[test]
-fn nobody_spins_for_a_peer_on_the_same_cpu() {
+fn a_spin_that_ends_because_the_peer_came_to_this_cpu_was_not_in_vain() {
     on_one_cpu(|cpu| {
         let mut waiter = Waiter::new(Waiting::Spin, Duration::from_secs(1000), 2);
-        assert!(!waiter.begins_with_spin(Some(cpu)) && waiter.begins_with_spin(Some(cpu + 1)));
-        assert!(!waiter.spin(Some(cpu), None, &mut || false), "it came here meanwhile");
-        assert!(waiter.begins_with_spin(None), "that was not in vain");
+        assert!(!waiter.spin(Some(cpu), None, &mut || false));
+        assert_eq!(waiter.first(None, None), First::Spin);
     });
 }
 
@@ -130,4 +129,97 @@ fn on_one_cpu<T: Send>(job: impl FnOnce(u32) -> T + Send) -> T {
         job(cpu)
     };
     std::thread::scope(|scope| scope.spawn(aside).join().expect("no panic"))
+}
+
+#[test]
+fn a_thread_hands_over_only_to_a_peer_on_its_cpu_and_never_if_asked_to_sleep_or_real_time() {
+    on_one_cpu(|cpu| {
+        let first = |waiting, realtime, peer| {
+            let mut waiter = Waiter::new(waiting, BUDGET, 2);
+            waiter.set_realtime(realtime);
+            assert_ne!(waiter.first(peer, Some(Instant::now())), First::HandOver, "with a deadline");
+            waiter.first(peer, None)
+        };
+        for waiting in [Waiting::Adaptive, Waiting::Spin] {
+            assert_eq!(first(waiting, false, Some(cpu)), First::HandOver);
+            assert_eq!(first(waiting, false, Some(cpu + 1)), First::Spin);
+            assert_eq!(first(waiting, true, Some(cpu)), First::Sleep);
+        }
+        assert_eq!(first(Waiting::Sleep, false, Some(cpu)), First::Sleep);
+    });
+}
+
+/// Two threads on one CPU that take turns.
+struct Turns {
+    bells: Doorbells<HeapMemory>,
+    turn: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Turns {
+    fn play(&self, me: u32, cpu: u32, waiting: Waiting) {
+        sys::sched::set_affinity(&[cpu]).expect("one of ours");
+        let (bell, other) = (self.bells.slot(me).expect("inside"), self.bells.slot(1 - me).expect("inside"));
+        let is_mine = || self.turn.load(Ordering::SeqCst) % 2 == u64::from(me);
+        let mut waiter = Waiter::new(waiting, BUDGET, 2);
+        while !self.stop.load(Ordering::SeqCst) {
+            if !is_mine() {
+                let ready = || is_mine() || self.stop.load(Ordering::SeqCst);
+                waiter.wait(bell, Some(cpu), None, ready);
+                continue;
+            }
+            self.turn.fetch_add(1, Ordering::SeqCst);
+            if other.ring() {
+                other.wake();
+            }
+        }
+        if other.ring() {
+            other.wake();
+        }
+    }
+}
+
+/// Number of turns in `time`; `beside` runs on the same CPU until it is told to
+/// stop.
+fn turns(cpu: u32, waiting: Waiting, time: Duration, beside: fn(&AtomicBool)) -> u64 {
+    let turns = Turns {
+        bells: Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room"),
+        turn: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    };
+    std::thread::scope(|scope| {
+        for me in [0, 1] {
+            let turns = &turns;
+            scope.spawn(move || turns.play(me, cpu, waiting));
+        }
+        scope.spawn(|| {
+            sys::sched::set_affinity(&[cpu]).expect("one of ours");
+            beside(&turns.stop);
+        });
+        std::thread::sleep(time);
+        turns.stop.store(true, Ordering::SeqCst);
+    });
+    turns.turn.load(Ordering::SeqCst)
+}
+
+/// Without the rule for slow hand-overs the rate is a thousandth of that asleep.
+#[test]
+#[ignore = "a ratio of rates: make alone"]
+fn two_on_one_cpu_with_somebody_busy_are_hardly_slower_than_asleep() {
+    fn be_busy(stop: &AtomicBool) {
+        while !stop.load(Ordering::SeqCst) {
+            std::hint::spin_loop();
+        }
+    }
+    let cpu = sys::sched::affinity().expect("affinity")[0];
+    let rate = |waiting| turns(cpu, waiting, Duration::from_millis(300), be_busy);
+    let mut rates = Vec::new();
+    for _ in 0..5 {
+        let [asleep, handing] = [Waiting::Sleep, Waiting::Adaptive].map(rate);
+        if asleep > 100 && handing >= asleep / 4 {
+            return;
+        }
+        rates.push((asleep, handing));
+    }
+    panic!("turns in as much time asleep and handing over, beside a busy thread: {rates:?}");
 }
