@@ -25,7 +25,7 @@ pub(super) struct Home {
     mode: Inherit,
 }
 
-/// What a call asks of the thread that serves it.
+/// A call, as far as the thread that serves it inherits from its caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     /// Scheduling of the caller.
