@@ -33,8 +33,8 @@ pub(crate) struct DriverArgs {
     #[arg(long, help_heading = "Driver", value_name = "MODE", value_parser = choice::of([Inherit::None, Inherit::Nice, Inherit::Rt]))]
     inherit: Option<Inherit>,
 
-    /// Embedded driver: how threads wait: sleep, spin or adaptive, with the longest spin in us; a thread whose peer was last seen
-    /// on its own CPU sleeps at once [default: adaptive:50]
+    /// Embedded driver: how threads wait: sleep, spin or adaptive, with the longest spin in us; all but sleep yield the CPU to a
+    /// peer that shares it [default: adaptive:50]
     #[arg(long, help_heading = "Driver", value_name = "HOW[:US]", value_parser = wait)]
     wait: Option<Wait>,
 
