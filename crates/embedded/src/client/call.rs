@@ -192,8 +192,7 @@ impl State {
     }
 
     /// Gives up the reply to a call, because its thread exits or there is no room. The slot becomes free only
-    /// when the peer has finished: a late copy of a large reply would otherwise land in the reply to a later
-    /// call.
+    /// when the peer has finished: a late reply would otherwise be written over that to a later call.
     pub(super) fn disown(&mut self, ticket: SlotTicket) {
         match ticket.is_over() {
             true => self.free_slot(&ticket),

@@ -1,5 +1,5 @@
 //! Sends a transaction, a call or a reply, to the broker.
-//! Not here: which of them go to the broker (`call`, `reply`), encoding the payload (`payload`), the broker's handling
+//! Not here: which of them go to the broker (`call`, `serve`), encoding the payload (`payload`), the broker's handling
 //! (`broker::core`).
 //! Facts: contract TX-12 to TX-18, OW-01; `binder_transaction`, Linux 7.2.
 

@@ -20,7 +20,7 @@ use super::identity::Identity;
 use crate::EmbeddedConnection;
 use crate::fuzz::stage::{PATIENCE, Pair, Stage, read, wait_for, write};
 use crate::rpc::protocol::{Sched, StateFile, ThreadKey};
-use crate::shm::call_slot::{self, CALL_SLOTS, CLOSED, CallSlots, RequestHeader, Shape};
+use crate::shm::call_slot::{self, CALL_SLOTS, CLOSED, CallSlots, ReplyHeader, RequestHeader, Shape};
 use crate::shm::doorbell::Doorbells;
 use crate::shm::wait::LOOK_AGAIN;
 use driver::connection::{Connection, Exchange};
@@ -98,6 +98,39 @@ fn a_nested_call_is_found_by_the_thread_that_waits_while_others_listen() {
             "only the second look of sleepers finds them: {took:?}"
         );
     });
+}
+
+#[test]
+fn the_call_slot_of_a_thread_that_exited_is_free_once_its_call_is_answered() {
+    let stage = Stage::new();
+    let pair = stage.pair(1);
+    there_and_back(&pair);
+    let Pair { victim, to_other, .. } = &pair;
+    let [call_slots, _] = victim.take_channels().swap_remove(0);
+    let call_slots = CallSlots::new(call_slots).expect("room");
+    let called = || {
+        write(victim, |c| c.transaction(*to_other, 1, TransactionFlags::CALL, Payload::default()));
+        call_slots.take_next().expect("sane").expect("called").taken()
+    };
+    let answer = |taken| call_slots.reply(taken, &ReplyHeader::default(), b"".as_slice()).expect("fits");
+    let left = thread::scope(|scope| {
+        let exits = || {
+            let taken = called();
+            victim.thread_exit().expect("exits");
+            taken
+        };
+        scope.spawn(exits).join().expect("a call")
+    });
+    for is_answered in [false, true] {
+        let taken = called();
+        assert_eq!(taken.call_slot == left.call_slot, is_answered, "it is free once the call is answered");
+        answer(taken);
+        reply_of(victim);
+        if !is_answered {
+            answer(left);
+            assert!(read(victim).is_empty(), "it only looks");
+        }
+    }
 }
 
 #[test]

@@ -26,8 +26,8 @@
 //! puts the number of the next call into `claim` (HELD) until the thaw: a caller may have just published that
 //! call without having seen the gate, and a callee that looks for calls would serve it.
 //!
-//! Each line except the gate's is nearly always written by one side: two spinning CPUs exchange the request's
-//! line and the reply's line once each, and nothing else. An earlier layout had one word for all steps of a
+//! Each line except the gate's is nearly always written by one side: of this memory two spinning CPUs exchange the
+//! request's line and the reply's line once each; the doorbell's lines are beside it. An earlier layout had one word for all steps of a
 //! call: its line moved four times, and each side waited for it twice more.
 
 mod callee;

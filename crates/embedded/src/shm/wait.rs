@@ -72,7 +72,7 @@ pub struct Waiter {
 
 impl Waiter {
     /// Makes the calling thread's waiter. `budget`: the longest spin where wake-ups do not take longer.
-    /// `cpus`: number of usable CPUs (`sys::sched::usable_cpus`).
+    /// `cpus`: number of CPUs on which a peer may run.
     #[must_use]
     pub fn new(waiting: Waiting, budget: Duration, cpus: u32) -> Self {
         Self {
@@ -95,11 +95,6 @@ impl Waiter {
     #[must_use]
     pub fn ever_stays_awake(&self) -> bool {
         self.waiting != Waiting::Sleep
-    }
-
-    /// Notes the number of CPUs on which the thread may run.
-    pub fn set_cpus(&mut self, cpus: u32) {
-        self.cpus = cpus;
     }
 
     /// Waits until `ready`, which was false just now, or until the bell is rung; the caller checks for the

@@ -33,8 +33,8 @@ impl Iterator for Called {
 
 impl<M: Memory> CallSlots<M> {
     /// The call slots that have a call, in turn. A callee that has taken the channel's ready mark
-    /// [takes](Self::take_into) each one. A call published later is marked again, at the latest by its caller
-    /// before that sleeps.
+    /// [takes](Self::take_into) each one. A call published later is marked again by its
+    /// caller.
     #[inline]
     pub fn called(&self) -> Called {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(CALL_SLOTS);
