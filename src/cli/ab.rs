@@ -1,5 +1,5 @@
 //! The command `ab`: measures two kernels, drivers or settings alternately and compares them.
-//! Not here: measuring them (`bench::ab`), comparing (`record::compare`), what a gate is (`super::gate`).
+//! Not here: measuring them (`conduct::ab`, `bench::ab`), comparing (`record::compare`), what a gate is (`super::gate`).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The command `bisect-step`: a gate with the exit statuses of `git bisect run`.
-//! Not here: the gate (`record::compare::gate`), measuring (`bench::ab`).
+//! Not here: the step (`conduct::bisect`), the gate (`record::compare::gate`), measuring (`bench::ab`).
 //! Facts: git-bisect(1): 0 is good, 125 cannot be tested, 1 to 127 else is bad, from 128 on the bisection stops.
 
 use std::path::PathBuf;

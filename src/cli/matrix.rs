@@ -1,5 +1,5 @@
 //! The command `matrix`: the same tests on many kernels, and what each costs relative to the first.
-//! Not here: measuring them (`bench::matrix`), the table (`record::matrix`).
+//! Not here: measuring them (`conduct::matrix`, `bench::matrix`), the table (`record::matrix`).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The command `run`: all tests in sequence, a summary on one screen and a report in a folder; on this machine's driver, on
 //! the embedded one, or in a guest.
-//! Not here: the list of tests (`bench::suite`), the report's contents (`record::render::report`), the guest
-//! (`vm`).
+//! Not here: running them (`conduct::suite`, `conduct::soak`), the list of tests (`bench::suite`), the report's contents
+//! (`record::render::report`), guests (`fleet::guest::run`).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The command `vm`, and the hidden `guest-probe` that its tests run in a guest.
-//! Not here: the virtual machine (crate `vm`).
+//! Not here: the virtual machine (crate `vm`), what runs in it (`fleet::guest`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

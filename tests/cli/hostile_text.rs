@@ -1,5 +1,5 @@
 //! Text that would steer the terminal: of a trace, of a log, of a device, of the command line.
-//! Not here: the filter itself (`cli::terminal`), records (`record::render`).
+//! Not here: the filter itself (`console::terminal`), records (`record::render`).
 
 use std::os::unix::fs::PermissionsExt;
 

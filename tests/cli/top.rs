@@ -1,5 +1,5 @@
 //! `binderperf top` on the embedded driver: its figures against a recording, and how it ends.
-//! Not here: a kernel's driver (`guest::inside::top`), the screen (`src/cli/top/screen.rs`).
+//! Not here: a kernel's driver (`guest::inside::top`), the screen (crate `screen`).
 
 use needs::need;
 

@@ -2,9 +2,9 @@
 
 use std::os::unix::process::CommandExt;
 
-use crate::open::as_stdin;
 use sys::binder_fd::Access;
 
+use crate::open::as_stdin;
 use crate::prelude::*;
 use crate::test_manager;
 use crate::write_read::edges;

@@ -56,7 +56,7 @@ pub struct Item {
     /// Whether it cannot hold on the embedded driver. `docs/differences.md` must then document the alternative, which
     /// the test checks.
     pub differs: bool,
-    /// Whether the context has no manager during the test, which needs the slot itself; else the suite's test manager.
+    /// Whether the test needs the context manager's slot itself; else the suite's test manager has it.
     pub free: bool,
     pub(super) test: fn(&Kit) -> Verdict,
     /// The test on the embedded driver, where that is another one.

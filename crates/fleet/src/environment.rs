@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE, MARKS_VARIABLE};
 use vm::{CLASS_VARIABLE, KERNEL_VARIABLE};
 
-/// Variables that are passed to the guest's command: binderperf's, Google Benchmark's, and Rust's.
+/// Variables that are passed to the copy: binderperf's, Google Benchmark's, and Rust's.
 const PASSED_ON: [&str; 3] = ["BINDERPERF_", "BENCHMARK_", "RUST_"];
 
-/// Variables that are not passed: the guest has a host class and a kernel of its own, and neither the host's recording nor
-/// its ways to other machines are the guest's.
+/// Variables that are not passed: the other machine has a host class and a kernel of its own, and neither this
+/// one's recording nor its ways to other machines are there.
 const NOT_OURS_THERE: [&str; 9] = [
     profile::PORT_VARIABLE,
     CLASS_VARIABLE,

@@ -8,7 +8,7 @@
 //! - [`compare`]: the first difference; [`known`]: which are expected, and why. [`shrink`]: shorter programs. [`session`]: all of it.
 //! - `finding`, [`c_form`]: a difference as text, and as C.
 //!
-//! Not here: guests and the command line (`cli::fuzz`), single promises (`conformance`).
+//! Not here: guests (`fleet::guest::fuzz`), rounds and report (`conduct::fuzz`), single promises (`conformance`).
 #![forbid(unsafe_code)]
 
 pub mod c_form;

@@ -12,6 +12,7 @@ use console::{complain, exit};
 const MOST_LOST: usize = 30;
 /// Times that one item is run again after a fault of the emulator.
 const MOST_SLIPS: usize = 2;
+
 /// How a run ended.
 pub(super) enum End {
     /// End in a guest.
