@@ -34,16 +34,16 @@ fn a_child_and_another_program_use_the_device_that_they_inherit() {
     let called =
         binderperf(&["vm", "--smp", "1", "--add", &file, "--", "fuzz", "--serve", "/heirs"]).ended(0);
     let outcomes = [
-        "3 EAGAIN",
-        "4 ok NOOP TRANSACTION(node=0,0 code=7 flags=0x0 from=p1 ",
-        "8 ok",
-        "9 ok NOOP DEAD_REPLY",
-        "10 8",
-        "11 ok NOOP COMPLETE",
-        "12 ok",
-        "13 not open",
+        (3, "EAGAIN\""),
+        (4, "ok NOOP TRANSACTION(node=0,0 code=7 flags=0x0 from=p1 "),
+        (8, "ok\""),
+        (9, "ok NOOP DEAD_REPLY\""),
+        (10, "8\""),
+        (11, "ok NOOP COMPLETE\""),
+        (12, "ok\""),
+        (13, "not open\""),
     ];
-    for outcome in outcomes {
-        called.printed(format!("\n{outcome}"));
+    for (step, text) in outcomes {
+        called.printed(format!("{{\"step\":{step},\"thread\":null,\"text\":\"{text}"));
     }
 }
