@@ -88,7 +88,12 @@ pub(super) fn obj_16_a_child_is_patched_into_its_parent(kit: &Kit) -> Verdict {
     ] {
         pair.refused(kit, what, &draft.room(64), "EINVAL", Some("EINVAL"))?;
     }
-    Ok(())
+    let unaligned = one().object(&child(&middle, 0, 9)).room(64);
+    if kit.is_rust() {
+        let call = pair.deliver(&unaligned)?;
+        return pair.conclude(&call);
+    }
+    pair.refused(kit, "a pointer at no multiple of 4", &unaligned, "EINVAL", None)
 }
 
 pub(super) fn obj_17_parents_are_patched_in_order(kit: &Kit) -> Verdict {

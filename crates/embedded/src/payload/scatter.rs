@@ -214,6 +214,7 @@ impl Walk {
     ) -> Result<(), i32> {
         let parent = self.parent(view, child.parent)?;
         if !self.may_fix(view, parent.at, child.parent_offset)
+            || !child.parent_offset.is_multiple_of(4)
             || parent.buffer.length < POINTER
             || child.parent_offset > parent.buffer.length - POINTER
         {
