@@ -25,7 +25,7 @@ impl Chain {
         let Some(place) = self.0.iter().position(|open| open.index == parent) else { return false };
         self.0.truncate(place + 1);
         let open = &mut self.0[place];
-        if offset < open.free || offset + 8 > open.len {
+        if offset < open.free || !offset.is_multiple_of(4) || offset + 8 > open.len {
             return false;
         }
         open.free = offset + 8;
