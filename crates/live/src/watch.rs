@@ -27,7 +27,7 @@ use crate::stream::{Settings, Stream};
 use crate::when::Condition;
 use catch::Contents;
 
-/// What is caught, and what is done then.
+/// Conditions that a watch catches, and its actions on a catch.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
     /// Conditions on figures.

@@ -1,4 +1,4 @@
-//! What Binder does right now, as a user looks at it.
+//! The display of `top`: present Binder traffic, as text and on a terminal.
 //!
 //! - [`view`]: rows, their order and filter, one process; keys change it.
 //! - [`text`]: a table for pipes; [`run`]: the screen of a terminal.

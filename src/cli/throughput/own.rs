@@ -187,7 +187,7 @@ impl Own {
         request.plan(test, flags, self.driver.wanted()?, command_line)
     }
 
-    /// What the words ask for.
+    /// The request that the options make.
     fn request(&self) -> Request {
         Request {
             passthrough: self.mode,

@@ -179,8 +179,8 @@ impl Turns {
     }
 }
 
-/// Number of turns in `time`; `beside` runs on the same CPU until it is told to
-/// stop.
+/// Number of turns in `time`; `beside` runs on the same CPU until its flag is
+/// set.
 fn turns(cpu: u32, waiting: Waiting, time: Duration, beside: fn(&AtomicBool)) -> u64 {
     let turns = Turns {
         bells: Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room"),
