@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::program::{Action, Command, Looper, Object, Program, Read, Transaction, cookie_of};
+use abi::codes::CommandWord;
+
+use crate::program::{Action, Command, Object, Program, Read, Transaction, cookie_of, fields};
 
 /// Helpers of each program: `S` takes turns; `P` and those behind it append to the thread's commands and payload; `go` is the ioctl.
 const HEAD: &str = include_str!("c_form/head.c");
@@ -114,37 +116,20 @@ fn command(command: &Command) -> String {
     match command {
         Command::Transaction(target, what) => transaction(*target, what),
         Command::Free(at) => format!("F({at});"),
-        Command::Count { up, strong, handle } => {
-            let name = match (up, strong) {
-                (true, true) => "BC_ACQUIRE",
-                (true, false) => "BC_INCREFS",
-                (false, true) => "BC_RELEASE",
-                (false, false) => "BC_DECREFS",
-            };
-            format!("C({name}, {handle}, 4);")
+        Command::Plain(code, numbers) => {
+            let mut name = CommandWord(*code).to_string();
+            if name.contains("FREEZE") {
+                // Not in every kernel's header.
+                name = format!("{code:#x} /* {name} */");
+            }
+            let fields = fields(*code, *numbers);
+            let (first, size) = fields.first().copied().unwrap_or_default();
+            let more =
+                fields.iter().skip(1).map(|(number, size)| format!(" P(&(__u64){{ {number} }}, {size});"));
+            format!("C({name}, {first}, {size});{}", more.collect::<String>())
         }
-        Command::Done { strong, node } => {
-            let name = if *strong { "BC_ACQUIRE_DONE" } else { "BC_INCREFS_DONE" };
-            format!("C({name}, {node}, 8); P(&(__u64){{ {} }}, 8);", cookie_of(*node))
-        }
-        Command::Looper(Looper::Enter) => "C(BC_ENTER_LOOPER, 0, 0);".to_owned(),
-        Command::Looper(Looper::Register) => "C(BC_REGISTER_LOOPER, 0, 0);".to_owned(),
-        Command::Looper(Looper::Exit) => "C(BC_EXIT_LOOPER, 0, 0);".to_owned(),
-        Command::Watch { on, freeze, handle, cookie } => {
-            let name = match (on, freeze) {
-                (true, false) => "BC_REQUEST_DEATH_NOTIFICATION",
-                (false, false) => "BC_CLEAR_DEATH_NOTIFICATION",
-                (true, true) => "0x400c6313 /* BC_REQUEST_FREEZE_NOTIFICATION */",
-                (false, true) => "0x400c6314 /* BC_CLEAR_FREEZE_NOTIFICATION */",
-            };
-            format!("C({name}, {handle}, 4); P(&(__u64){{ {cookie} }}, 8);")
-        }
-        Command::Heard { freeze: true, cookie } => {
-            format!("C(0x40086315 /* BC_FREEZE_NOTIFICATION_DONE */, {cookie}, 8);")
-        }
-        Command::Heard { freeze: false, cookie } => format!("C(BC_DEAD_BINDER_DONE, {cookie}, 8);"),
         Command::Word(word) => {
-            let len = abi::codes::CommandWord(*word).payload_len();
+            let len = CommandWord(*word).payload_len();
             format!("C({word:#x}, 0, 0); P((char[{}]){{ 0 }}, {len});", len.max(1))
         }
     }

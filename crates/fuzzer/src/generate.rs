@@ -1,11 +1,12 @@
 //! Programs from seeds: processes that know each other, then episodes of what programs do with Binder, then mistakes in them.
 //! Not here: what the steps give (`stage`). Handles, nodes and cookies are small numbers, so that a short program can be read.
 
-use abi::codes::tf;
+use abi::codes::{bc, tf};
 use fastrand::Rng;
 
 use crate::program::{
-    Action, Command, Looper, Object, PROCS, Program, ROOM, Read, Step, THREADS, Transaction,
+    Action, Command, HEARD, Object, PROCS, Program, ROOM, Read, Step, THREADS, Transaction, WATCH_DEATH,
+    WATCH_FREEZING,
 };
 
 /// Bytes that each process maps.
@@ -104,6 +105,11 @@ fn behind(proc: usize, handle: u32) -> usize {
     }
 }
 
+/// A command with at most one number.
+fn plain(code: u32, number: u64) -> Command {
+    Command::Plain(code, [number, 0])
+}
+
 impl Generator {
     fn new(seed: u64, steps: Vec<Step>) -> Self {
         Self { rng: Rng::with_seed(seed), steps, code: 0, joined: Default::default() }
@@ -117,7 +123,7 @@ impl Generator {
     fn exchange(&mut self, proc: usize, thread: usize, mut commands: Vec<Command>, read: Option<Read>) {
         if !self.joined[proc][thread] && !self.chance(20) {
             self.joined[proc][thread] = true;
-            commands.insert(0, Command::Looper(Looper::Enter));
+            commands.insert(0, plain(bc::ENTER_LOOPER, 0));
         }
         self.push(proc, thread, Action::Exchange(commands, read));
     }
@@ -148,12 +154,10 @@ impl Generator {
         let call = Transaction { flags: tf::ONE_WAY, objects, code: self.code(), ..Transaction::default() };
         self.exchange(from, 0, vec![Command::Transaction(Some(handle), call)], READ);
         if from != 0 {
-            let done = |strong| Command::Done { strong, node: 1 };
-            self.exchange(from, 0, vec![done(false), done(true)], None);
+            self.exchange(from, 0, vec![plain(bc::INCREFS_DONE, 1), plain(bc::ACQUIRE_DONE, 1)], None);
         }
         self.read(to, 0);
-        let acquire = Command::Count { up: true, strong: true, handle: held };
-        self.exchange(to, 0, vec![acquire, Command::Free(0)], READ);
+        self.exchange(to, 0, vec![plain(bc::ACQUIRE, held.into()), Command::Free(0)], READ);
     }
 
     fn code(&mut self) -> u32 {
@@ -312,37 +316,39 @@ impl Generator {
 
     fn count(&mut self, proc: usize) -> Command {
         let (up, strong) = (self.chance(2), !self.chance(3));
-        Command::Count { up, strong, handle: self.handle(proc) }
+        let codes = if up { [bc::INCREFS, bc::ACQUIRE] } else { [bc::DECREFS, bc::RELEASE] };
+        plain(codes[usize::from(strong)], self.handle(proc).into())
     }
 
     fn counts(&mut self, proc: usize, thread: usize, handle: u32, owner: usize) {
         for _ in 0..self.rng.usize(1..4) {
             let mut commands = vec![self.count(proc)];
             if self.chance(3) {
-                commands.push(Command::Count { up: false, strong: true, handle });
+                commands.push(plain(bc::RELEASE, handle.into()));
             }
             self.exchange(proc, thread, commands, READ);
         }
         self.read(owner, 0);
-        let done = |strong| Command::Done { strong, node: 1 };
-        self.exchange(owner, 0, vec![done(true), done(false)], READ);
+        self.exchange(owner, 0, vec![plain(bc::ACQUIRE_DONE, 1), plain(bc::INCREFS_DONE, 1)], READ);
     }
 
     fn watching(&mut self, proc: usize, thread: usize, handle: u32, owner: usize, other: usize) {
         let (freeze, cookie) = (self.chance(3), self.rng.u64(NODES));
-        let watch = |on| Command::Watch { on, freeze, handle, cookie };
+        let codes = if freeze { WATCH_FREEZING } else { WATCH_DEATH };
+        let watch = |on| Command::Plain(codes[usize::from(on)], [handle.into(), cookie]);
+        let heard = plain(HEARD[usize::from(freeze)], cookie);
         self.exchange(proc, thread, vec![watch(true)], READ);
         if freeze && self.chance(2) {
-            self.exchange(proc, thread, vec![Command::Heard { freeze, cookie }], READ);
+            self.exchange(proc, thread, vec![heard.clone()], READ);
         }
         match self.rng.u8(..4) {
             0 => self.exchange(proc, thread, vec![watch(false)], READ),
             1 if freeze => self.push(proc, thread, Action::Freeze(owner, true)),
-            2 => self.exchange(proc, thread, vec![Command::Count { up: false, strong: true, handle }], READ),
+            2 => self.exchange(proc, thread, vec![plain(bc::RELEASE, handle.into())], READ),
             _ => self.leave(owner, other),
         }
         self.read(proc, thread);
-        self.exchange(proc, thread, vec![Command::Heard { freeze, cookie }], READ);
+        self.exchange(proc, thread, vec![heard], READ);
         if self.chance(2) {
             self.exchange(proc, thread, vec![watch(false)], READ);
         }
@@ -383,11 +389,11 @@ impl Generator {
             let count = self.rng.u32(..3);
             self.push(to, other, Action::MaxThreads(count));
         }
-        let how = if self.chance(4) { Looper::Register } else { Looper::Enter };
-        self.exchange(to, other, vec![Command::Looper(how)], READ);
+        let how = if self.chance(4) { bc::REGISTER_LOOPER } else { bc::ENTER_LOOPER };
+        self.exchange(to, other, vec![plain(how, 0)], READ);
         self.exchange(to, other, Vec::new(), WAIT);
         if self.chance(3) {
-            self.exchange(to, (other + 1) % THREADS, vec![Command::Looper(Looper::Enter)], READ);
+            self.exchange(to, (other + 1) % THREADS, vec![plain(bc::ENTER_LOOPER, 0)], READ);
             self.exchange(to, (other + 1) % THREADS, Vec::new(), WAIT);
         }
         if self.chance(4) {
@@ -399,7 +405,7 @@ impl Generator {
         if !oneway {
             self.reply(to, other);
         }
-        self.exchange(to, other, vec![Command::Free(0), Command::Looper(Looper::Exit)], READ);
+        self.exchange(to, other, vec![Command::Free(0), plain(bc::EXIT_LOOPER, 0)], READ);
         self.read(from, thread);
     }
 
@@ -491,17 +497,18 @@ impl Generator {
 
     fn command(&mut self, proc: usize) -> Command {
         let (handle, cookie, strong) = (self.handle(proc), self.rng.u64(NODES), self.chance(2));
+        let one_of = |codes: [u32; 2]| codes[usize::from(strong)];
         match self.rng.u8(..22) {
             0..=2 => Command::Transaction(Some(handle), self.transaction(!strong)),
             3 => Command::Transaction(None, self.transaction(false)),
             4..=6 => Command::Free(self.rng.usize(..3)),
             7..=10 => self.count(proc),
-            11..=12 => Command::Done { strong, node: self.rng.u64(NODES) },
-            13 => Command::Looper(Looper::Enter),
-            14 => Command::Looper(if strong { Looper::Exit } else { Looper::Register }),
-            15..=16 => Command::Watch { on: strong, freeze: false, handle, cookie },
-            17..=18 => Command::Watch { on: strong, freeze: true, handle, cookie },
-            19..=20 => Command::Heard { freeze: strong, cookie },
+            11..=12 => plain(one_of([bc::INCREFS_DONE, bc::ACQUIRE_DONE]), self.rng.u64(NODES)),
+            13 => plain(bc::ENTER_LOOPER, 0),
+            14 => plain(one_of([bc::REGISTER_LOOPER, bc::EXIT_LOOPER]), 0),
+            15..=16 => Command::Plain(one_of(WATCH_DEATH), [handle.into(), cookie]),
+            17..=18 => Command::Plain(one_of(WATCH_FREEZING), [handle.into(), cookie]),
+            19..=20 => plain(one_of(HEARD), cookie),
             _ => Command::Word([0, 0x4004_6302, 0x4008_630a, 0x7fff_ffff][self.rng.usize(..4)]),
         }
     }

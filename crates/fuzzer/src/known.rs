@@ -5,9 +5,9 @@
 
 mod place;
 
-use abi::codes::tf;
+use abi::codes::{bc, tf};
 
-use crate::program::{Action, Command, Looper, Object, PROCS, Read, Step};
+use crate::program::{Action, Command, Object, PROCS, Read, Step, WATCH_FREEZING};
 pub(crate) use place::Place;
 use place::{Who, is_two_way, without_notices};
 
@@ -170,7 +170,8 @@ pub static ALL: &[Known] = &[
     }),
     rust("LP-03", "on the Rust driver a thread that entered the pool settles a request by registering, too")
         .ends(|place, others, rust| {
-            let registers = |step: &&Step| step.commands().contains(&Command::Looper(Looper::Register));
+            let register = Command::Plain(bc::REGISTER_LOOPER, [0; 2]);
+            let registers = |step: &&Step| step.commands().contains(&register);
             let reads = |proc: usize| proc == place.step.proc || rust.contains(&format!("| p{proc}.t"));
             let asks = rust.contains("SPAWN_LOOPER") && !others.contains("SPAWN_LOOPER");
             asks && place.until_now().filter(registers).any(|step| reads(step.proc))
@@ -188,7 +189,8 @@ pub static ALL: &[Known] = &[
     }),
     rust("FRZ-07", "the Rust driver repeats no state, and refuses a cookie that another node has").ends(
         |place, others, rust| {
-            let watches = |command: &Command| matches!(command, Command::Watch { freeze: true, .. });
+            let watches =
+                |command: &Command| matches!(command, Command::Plain(code, _) if WATCH_FREEZING.contains(code));
             let refused = rust.starts_with("EINVAL") && place.any(watches);
             refused || others.contains("FROZEN_BINDER") != rust.contains("FROZEN_BINDER")
         },
@@ -211,8 +213,9 @@ pub static ALL: &[Known] = &[
         "the Rust driver's poll is readable for a released node whose holder was not acknowledged",
     )
     .goes_on(|place, others, rust| {
-        let releases =
-            |command: &Command| matches!(command, Command::Free(_) | Command::Count { up: false, .. });
+        let releases = |command: &Command| {
+            matches!(command, Command::Free(_) | Command::Plain(bc::RELEASE | bc::DECREFS, _))
+        };
         let polls = place.step.action == Action::Poll && others == "readable=0" && rust == "readable=1";
         let others = place.before().filter(|step| step.proc != place.step.proc);
         polls && others.flat_map(Step::commands).any(releases)

@@ -3,14 +3,14 @@
 
 use std::os::fd::RawFd;
 
-use abi::codes::{bc, flat, object};
+use abi::codes::{CommandWord, bc, flat, object};
 use abi::layout::{
     BufferObject, FdArrayObject, FdObject, FlatBinderObject, TransactionData, TransactionDataSg,
 };
-use abi::{BufferAddress, Commands, Cookie, Handle, NodePtr};
+use abi::{BufferAddress, Commands};
 use zerocopy::IntoBytes;
 
-use crate::program::{Command, Looper, Object, Transaction, cookie_of};
+use crate::program::{Command, Object, Transaction, cookie_of, fields};
 use crate::state::Belongings;
 
 /// A number that is no open descriptor.
@@ -42,7 +42,18 @@ impl Encoded {
                     }
                     made.commands.free_buffer(BufferAddress(freed));
                 }
-                other => plain(&mut made.commands, other),
+                Command::Plain(code, numbers) => {
+                    made.word(*code);
+                    for (number, size) in fields(*code, *numbers) {
+                        let half = (number as u32).to_ne_bytes();
+                        made.commands.append(if size == 4 { &half } else { number.as_bytes() });
+                    }
+                }
+                Command::Word(word) => {
+                    made.word(*word);
+                    // Room for what the word says follows it, so that no driver reads beyond the stream.
+                    made.commands.append(&vec![0; CommandWord(*word).payload_len()]);
+                }
             }
             made.ends.push((made.commands.as_bytes().len(), frees));
         }
@@ -104,37 +115,6 @@ impl Encoded {
 
     fn word(&mut self, word: u32) {
         self.commands.append(&word.to_ne_bytes());
-    }
-}
-
-fn plain(made: &mut Commands, command: &Command) {
-    match *command {
-        Command::Transaction(..) | Command::Free(_) => {}
-        Command::Count { up: true, strong: true, handle } => made.acquire(Handle(handle)),
-        Command::Count { up: true, strong: false, handle } => made.increfs(Handle(handle)),
-        Command::Count { up: false, strong: true, handle } => made.release(Handle(handle)),
-        Command::Count { up: false, strong: false, handle } => made.decrefs(Handle(handle)),
-        Command::Done { strong: true, node } => made.acquire_done(NodePtr(node), Cookie(cookie_of(node))),
-        Command::Done { strong: false, node } => made.increfs_done(NodePtr(node), Cookie(cookie_of(node))),
-        Command::Looper(Looper::Enter) => made.enter_looper(),
-        Command::Looper(Looper::Register) => made.register_looper(),
-        Command::Looper(Looper::Exit) => made.exit_looper(),
-        Command::Watch { on, freeze, handle, cookie } => {
-            let (handle, cookie) = (Handle(handle), Cookie(cookie));
-            match (on, freeze) {
-                (true, false) => made.request_death(handle, cookie),
-                (false, false) => made.clear_death(handle, cookie),
-                (true, true) => made.request_freeze(handle, cookie),
-                (false, true) => made.clear_freeze(handle, cookie),
-            }
-        }
-        Command::Heard { freeze: true, cookie } => made.freeze_done(Cookie(cookie)),
-        Command::Heard { freeze: false, cookie } => made.dead_binder_done(Cookie(cookie)),
-        Command::Word(word) => {
-            made.append(&word.to_ne_bytes());
-            // Room for what the word says follows it, so that no driver reads beyond the stream.
-            made.append(&vec![0; abi::codes::CommandWord(word).payload_len()]);
-        }
     }
 }
 

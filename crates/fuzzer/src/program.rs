@@ -1,6 +1,8 @@
 //! A program: steps that several processes and threads take one after another.
 //! Not here: its text (`text`), who takes the steps (`stage`, `player`).
 
+use abi::codes::{CommandWord, bc};
+
 /// Most processes of a program.
 pub const PROCS: usize = 4;
 /// Most threads of a process.
@@ -143,55 +145,46 @@ pub enum Command {
     Transaction(Option<u32>, Transaction),
     /// `BC_FREE_BUFFER` of a buffer that the process holds, by age; the one that was freed last if it has no such.
     Free(usize),
-    /// `BC_INCREFS`, `BC_ACQUIRE`, `BC_DECREFS`, `BC_RELEASE` of a handle.
-    Count {
-        /// Whether it counts up.
-        up: bool,
-        /// Whether it is the strong count.
-        strong: bool,
-        /// The handle.
-        handle: u32,
-    },
-    /// `BC_ACQUIRE_DONE` or `BC_INCREFS_DONE` of a node.
-    Done {
-        /// Whether it is the strong count.
-        strong: bool,
-        /// The node's ptr.
-        node: u64,
-    },
-    /// `BC_ENTER_LOOPER`, `BC_REGISTER_LOOPER`, `BC_EXIT_LOOPER`.
-    Looper(Looper),
-    /// `BC_REQUEST_DEATH_NOTIFICATION`, `BC_CLEAR_DEATH_NOTIFICATION` and those of freezing.
-    Watch {
-        /// Whether it requests or clears.
-        on: bool,
-        /// Whether freezing is watched, not death.
-        freeze: bool,
-        /// The handle.
-        handle: u32,
-        /// The registration's cookie.
-        cookie: u64,
-    },
-    /// `BC_DEAD_BINDER_DONE` or `BC_FREEZE_NOTIFICATION_DONE`.
-    Heard {
-        /// Whether it is of freezing.
-        freeze: bool,
-        /// The registration's cookie.
-        cookie: u64,
-    },
+    /// One of [`PLAIN`] by its code, and its numbers: a handle or a node's ptr, if it has one, then a registration's cookie.
+    Plain(u32, [u64; 2]),
     /// A word that is no command.
     Word(u32),
 }
 
-/// How a thread joins or leaves the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looper {
-    /// Without a request.
-    Enter,
-    /// After a request.
-    Register,
-    /// It leaves.
-    Exit,
+/// Commands that are a code and numbers: their words in a program's text.
+pub(crate) const PLAIN: [(&str, u32); 15] = [
+    ("acquire", bc::ACQUIRE),
+    ("increfs", bc::INCREFS),
+    ("release", bc::RELEASE),
+    ("decrefs", bc::DECREFS),
+    ("acquire-done", bc::ACQUIRE_DONE),
+    ("increfs-done", bc::INCREFS_DONE),
+    ("enter", bc::ENTER_LOOPER),
+    ("register", bc::REGISTER_LOOPER),
+    ("exit", bc::EXIT_LOOPER),
+    ("watch", bc::REQUEST_DEATH_NOTIFICATION),
+    ("unwatch", bc::CLEAR_DEATH_NOTIFICATION),
+    ("watch-freeze", bc::REQUEST_FREEZE_NOTIFICATION),
+    ("unwatch-freeze", bc::CLEAR_FREEZE_NOTIFICATION),
+    ("dead-done", bc::DEAD_BINDER_DONE),
+    ("freeze-done", bc::FREEZE_NOTIFICATION_DONE),
+];
+
+/// Codes that clear and request a notification.
+pub(crate) const WATCH_DEATH: [u32; 2] = [bc::CLEAR_DEATH_NOTIFICATION, bc::REQUEST_DEATH_NOTIFICATION];
+/// The same of freezing.
+pub(crate) const WATCH_FREEZING: [u32; 2] = [bc::CLEAR_FREEZE_NOTIFICATION, bc::REQUEST_FREEZE_NOTIFICATION];
+/// Codes that acknowledge them, of death and of freezing.
+pub(crate) const HEARD: [u32; 2] = [bc::DEAD_BINDER_DONE, bc::FREEZE_NOTIFICATION_DONE];
+
+/// Numbers of a plain command as they stand behind its code, each with its size in bytes; the code's size tells which they are.
+pub(crate) fn fields(code: u32, [number, cookie]: [u64; 2]) -> Vec<(u64, usize)> {
+    match CommandWord(code).payload_len() {
+        0 => Vec::new(),
+        12 => vec![(number, 4), (cookie, 8)],
+        16 => vec![(number, 8), (cookie_of(number), 8)],
+        size => vec![(number, size)],
+    }
 }
 
 /// Contents of a call or reply.

@@ -6,8 +6,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use abi::codes::CommandWord;
+
 use crate::program::{
-    Action, Command, Looper, MOST_STEPS, Object, PROCS, Program, ROOM, Read, Step, THREADS, Transaction,
+    Action, Command, MOST_STEPS, Object, PLAIN, PROCS, Program, ROOM, Read, Step, THREADS, Transaction,
+    fields,
 };
 
 /// Longest text in bytes of a plain part or a scattered buffer that a program may ask for.
@@ -68,16 +71,10 @@ impl fmt::Display for Command {
             Self::Transaction(Some(handle), what) => write!(f, "call {handle}{what}"),
             Self::Transaction(None, what) => write!(f, "reply{what}"),
             Self::Free(at) => write!(f, "free {at}"),
-            Self::Count { up, strong, handle } => write!(f, "{} {handle}", count_word(*up, *strong)),
-            Self::Done { strong, node } => {
-                write!(f, "{} {node}", if *strong { "acquire-done" } else { "increfs-done" })
-            }
-            Self::Looper(how) => f.write_str(looper_word(*how)),
-            Self::Watch { on, freeze, handle, cookie } => {
-                write!(f, "{} {handle} {cookie}", watch_word(*on, *freeze))
-            }
-            Self::Heard { freeze, cookie } => {
-                write!(f, "{} {cookie}", if *freeze { "freeze-done" } else { "dead-done" })
+            Self::Plain(code, numbers) => {
+                let (word, _) = PLAIN.iter().find(|(_, of)| of == code).ok_or(fmt::Error)?;
+                f.write_str(word)?;
+                numbers[..count(*code)].iter().try_for_each(|number| write!(f, " {number}"))
             }
             Self::Word(word) => write!(f, "word {word:#x}"),
         }
@@ -123,29 +120,12 @@ impl fmt::Display for Object {
     }
 }
 
-fn count_word(up: bool, strong: bool) -> &'static str {
-    match (up, strong) {
-        (true, true) => "acquire",
-        (true, false) => "increfs",
-        (false, true) => "release",
-        (false, false) => "decrefs",
-    }
-}
-
-fn watch_word(on: bool, freeze: bool) -> &'static str {
-    match (on, freeze) {
-        (true, false) => "watch",
-        (false, false) => "unwatch",
-        (true, true) => "watch-freeze",
-        (false, true) => "unwatch-freeze",
-    }
-}
-
-fn looper_word(how: Looper) -> &'static str {
-    match how {
-        Looper::Enter => "enter",
-        Looper::Register => "register",
-        Looper::Exit => "exit",
+/// How many numbers of a plain command are in its text: a node's cookie follows from its ptr.
+fn count(code: u32) -> usize {
+    match CommandWord(code).payload_len() {
+        0 => 0,
+        12 => 2,
+        _ => 1,
     }
 }
 
@@ -272,30 +252,25 @@ impl FromStr for Command {
             }
             ["reply", ref rest @ ..] => return Ok(Self::Transaction(None, transaction(rest, objects)?)),
             ["free", at] => Self::Free(number(at)?),
-            ["acquire", handle] => Self::Count { up: true, strong: true, handle: number(handle)? },
-            ["increfs", handle] => Self::Count { up: true, strong: false, handle: number(handle)? },
-            ["release", handle] => Self::Count { up: false, strong: true, handle: number(handle)? },
-            ["decrefs", handle] => Self::Count { up: false, strong: false, handle: number(handle)? },
-            ["acquire-done", node] => Self::Done { strong: true, node: number(node)? },
-            ["increfs-done", node] => Self::Done { strong: false, node: number(node)? },
-            ["enter"] => Self::Looper(Looper::Enter),
-            ["register"] => Self::Looper(Looper::Register),
-            ["exit"] => Self::Looper(Looper::Exit),
-            [word @ ("watch" | "unwatch" | "watch-freeze" | "unwatch-freeze"), handle, cookie] => {
-                Self::Watch {
-                    on: word.starts_with('w'),
-                    freeze: word.ends_with("-freeze"),
-                    handle: number(handle)?,
-                    cookie: number(cookie)?,
-                }
-            }
-            ["dead-done", cookie] => Self::Heard { freeze: false, cookie: number(cookie)? },
-            ["freeze-done", cookie] => Self::Heard { freeze: true, cookie: number(cookie)? },
             ["word", word] => Self::Word(number(word)?),
-            _ => return Err(format!("{text:?} is no command")),
+            [word, ref numbers @ ..] => {
+                let is_it = |(name, code): &&(&str, u32)| *name == word && count(*code) == numbers.len();
+                let found = PLAIN.iter().find(is_it);
+                let (_, code) = found.ok_or_else(|| format!("{text:?} is no command"))?;
+                plain(*code, numbers)?
+            }
+            [] => return Err(format!("{text:?} is no command")),
         };
         if objects.is_some() { Err(format!("{text:?} has no objects")) } else { Ok(plain) }
     }
+}
+
+fn plain(code: u32, words: &[&str]) -> Result<Command, String> {
+    let mut numbers = [0; 2];
+    for ((place, word), (_, size)) in numbers.iter_mut().zip(words).zip(fields(code, [0; 2])) {
+        *place = if size == 4 { number::<u32>(word)?.into() } else { number(word)? };
+    }
+    Ok(Command::Plain(code, numbers))
 }
 
 fn transaction(words: &[&str], objects: Option<&str>) -> Result<Transaction, String> {

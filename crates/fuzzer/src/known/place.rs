@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abi::codes::tf;
+use abi::codes::{bc, tf};
 
-use crate::program::{Action, Command, Looper, Object, Program, Read, Step, Transaction};
+use crate::program::{Action, Command, Object, Program, Read, Step, Transaction};
 use crate::transcript::Line;
 
 /// A thread by its name in an outcome, such as `p1.t0`.
@@ -157,8 +157,8 @@ impl Place<'_> {
                     let taken = self.taken.get(&number).copied().unwrap_or(commands.len());
                     for command in commands.iter().take(taken) {
                         match command {
-                            Command::Looper(Looper::Enter | Looper::Register) => joined = true,
-                            Command::Looper(Looper::Exit) => joined = false,
+                            Command::Plain(bc::ENTER_LOOPER | bc::REGISTER_LOOPER, _) => joined = true,
+                            Command::Plain(bc::EXIT_LOOPER, _) => joined = false,
                             _ => {}
                         }
                     }
