@@ -64,7 +64,7 @@ fn kind(outcome: &str) -> String {
 pub fn first(
     names: &[String],
     program: &Program,
-    transcripts: &[&Transcript],
+    transcripts: &[Transcript],
 ) -> (Option<Difference>, Vec<&'static Known>) {
     let mut passed = Vec::new();
     if transcripts.iter().any(|transcript| !transcript.kernel.is_empty()) {
@@ -73,12 +73,8 @@ pub fn first(
     }
     let taken: BTreeMap<usize, usize> = transcripts[0].lines.iter().filter_map(taken).collect();
     for (number, step) in program.steps.iter().enumerate() {
-        let seen: Vec<Vec<&Line>> = transcripts
-            .iter()
-            .map(|all| all.lines.iter().filter(|line| line.step == number).collect())
-            .collect();
-        let outcomes: Vec<String> = seen.iter().map(|lines| joined(lines)).collect();
-        if seen.iter().flatten().any(|line| line.is_fault()) {
+        let outcomes: Vec<String> = transcripts.iter().map(|all| all.text_at(number)).collect();
+        if transcripts.iter().flat_map(|all| all.at(number)).any(Line::is_fault) {
             let known = known::fault(names, &outcomes);
             return (Some(Difference { step: Some(number), outcomes, known }), passed);
         }
@@ -111,15 +107,6 @@ fn taken(line: &Line) -> Option<(usize, usize)> {
     Some((line.step, word.parse().ok()?))
 }
 
-/// The outcomes of one step, as one text.
-pub(crate) fn joined(lines: &[&Line]) -> String {
-    let texts = lines.iter().map(|line| match &line.thread {
-        None => line.text.clone(),
-        Some(thread) => format!("{thread}: {}", line.text),
-    });
-    texts.collect::<Vec<_>>().join(" | ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,11 +126,7 @@ mod tests {
                     .into(),
                 ..Transcript::default()
             });
-            first(&names, &program, &transcripts.each_ref())
-                .0
-                .expect("they differ")
-                .known
-                .map(|known| known.item)
+            first(&names, &program, &transcripts).0.expect("they differ").known.map(|known| known.item)
         };
         assert_eq!(item(WAITS), Some("LP-07"), "it waits outside the pool");
         assert_eq!(item("EINVAL taken=0"), Some("LP-07"), "the command was not taken");
@@ -162,7 +145,7 @@ mod tests {
                     .collect(),
                 ..Transcript::default()
             });
-            first(&names, &program, &transcripts.each_ref()).0.map(|difference| difference.kind())
+            first(&names, &program, &transcripts).0.map(|difference| difference.kind())
         };
         assert_eq!(found(["", ""]), None);
         assert_eq!(found(["EAGAIN", "EAGAIN"]), None);

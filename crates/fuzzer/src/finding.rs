@@ -3,19 +3,12 @@
 
 use std::fmt;
 
-use crate::compare;
 use crate::session::Finding;
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, step) in self.program.steps.iter().enumerate() {
-            let seen: Vec<String> = self
-                .transcripts
-                .iter()
-                .map(|all| {
-                    compare::joined(&all.lines.iter().filter(|line| line.step == number).collect::<Vec<_>>())
-                })
-                .collect();
+            let seen: Vec<String> = self.transcripts.iter().map(|all| all.text_at(number)).collect();
             if seen.iter().all(|one| *one == seen[0]) {
                 writeln!(f, "  {step}    # {}", seen.first().map_or("", String::as_str))?;
                 continue;

@@ -131,10 +131,9 @@ impl Session {
         report: &mut dyn Report,
     ) -> Result<(), String> {
         let all = run_on(&mut self.runners, programs)?;
-        for (number, program) in programs.iter().enumerate() {
+        for (number, (program, transcripts)) in programs.iter().zip(all).enumerate() {
             let is_scheduled = program.schedule().is_some();
             *(if is_scheduled { &mut self.totals.scheduled } else { &mut self.totals.programs }) += 1;
-            let transcripts: Vec<&Transcript> = all.iter().map(|driver| &driver[number]).collect();
             self.keep(program, &transcripts, report)?;
             let (difference, passed) = first(&self.names, program, &transcripts);
             self.count(&passed);
@@ -142,7 +141,6 @@ impl Session {
                 None => self.totals.alike += u64::from(passed.is_empty() && !is_scheduled),
                 Some(Difference { known: Some(known), .. }) => self.count(&[known]),
                 Some(difference) => {
-                    let transcripts = transcripts.into_iter().cloned().collect();
                     let seed = seeds.get(number).copied().flatten();
                     let (program, names) = (program.clone(), self.names.clone());
                     let order = program.schedule().map(|(_, order)| order);
@@ -162,15 +160,14 @@ impl Session {
         if programs.is_empty() {
             return Ok(());
         }
-        let all = run_on(&mut self.runners, &programs)?;
-        for number in 0..programs.len() {
-            self.add_reached(&all.iter().map(|driver| &driver[number]).collect::<Vec<_>>());
+        for transcripts in run_on(&mut self.runners, &programs)? {
+            self.add_reached(&transcripts);
         }
         Ok(())
     }
 
     /// Adds places of a program; whether one is new.
-    fn add_reached(&mut self, transcripts: &[&Transcript]) -> bool {
+    fn add_reached(&mut self, transcripts: &[Transcript]) -> bool {
         let before: usize = self.reached.iter().map(BTreeSet::len).sum();
         for (reached, transcript) in self.reached.iter_mut().zip(transcripts) {
             reached.extend(&transcript.reached);
@@ -182,7 +179,7 @@ impl Session {
     fn keep(
         &mut self,
         program: &Program,
-        transcripts: &[&Transcript],
+        transcripts: &[Transcript],
         report: &mut dyn Report,
     ) -> Result<(), String> {
         if self.add_reached(transcripts)
@@ -242,8 +239,7 @@ impl Session {
         wanted.outcomes = pair.iter().map(|at| wanted.outcomes[*at].clone()).collect();
         let mut differ = |programs: &[Program]| -> Result<Vec<bool>, String> {
             let all = run_on(&mut runners, programs)?;
-            let found = programs.iter().enumerate().map(|(number, program)| {
-                let transcripts: Vec<&Transcript> = all.iter().map(|driver| &driver[number]).collect();
+            let found = programs.iter().zip(all).map(|(program, transcripts)| {
                 first(&names, program, &transcripts).0.is_some_and(|found| found.is_like(&wanted))
             });
             Ok(found.collect())
@@ -255,10 +251,8 @@ impl Session {
         // Steps side by side have no outcomes of their own, so all of them may be needed.
         let step = wanted.step.filter(|_| order.is_none());
         let program = shrink(cut(program, step), &mut differ)?;
-        let all = run_on(&mut self.runners, &vec![program.clone(); runs])?;
-        for run in 0..runs {
-            let transcripts: Vec<Transcript> = all.iter().map(|driver| driver[run].clone()).collect();
-            let of_pair: Vec<&Transcript> = pair.iter().map(|at| &transcripts[*at]).collect();
+        for transcripts in run_on(&mut self.runners, &vec![program.clone(); runs])? {
+            let of_pair: Vec<Transcript> = pair.iter().map(|at| transcripts[*at].clone()).collect();
             if let (Some(difference), _) = first(&names, &program, &of_pair)
                 && difference.is_like(&wanted)
             {
@@ -288,17 +282,19 @@ fn pair_of(runners: &[Box<dyn Runner>], difference: &Difference) -> Vec<usize> {
     pair
 }
 
-/// Transcripts by driver and program.
+/// Transcripts by program and driver.
 fn run_on<R: AsMut<dyn Runner + 'static>>(
     runners: &mut [R],
     programs: &[Program],
 ) -> Result<Vec<Vec<Transcript>>, String> {
-    runners
-        .iter_mut()
-        .map(|runner| {
-            let runner = runner.as_mut();
-            let all = runner.run(programs).map_err(|why| format!("{}: {why}", runner.name()))?;
-            if all.len() == programs.len() { Ok(all) } else { Err(format!("{}: not all ran", runner.name())) }
-        })
-        .collect()
+    let mut all = vec![Vec::new(); programs.len()];
+    for runner in runners {
+        let runner = runner.as_mut();
+        let given = runner.run(programs).map_err(|why| format!("{}: {why}", runner.name()))?;
+        if given.len() != programs.len() {
+            return Err(format!("{}: not all ran", runner.name()));
+        }
+        all.iter_mut().zip(given).for_each(|(of_program, transcript)| of_program.push(transcript));
+    }
+    Ok(all)
 }

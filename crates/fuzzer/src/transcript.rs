@@ -45,6 +45,20 @@ pub struct Transcript {
 }
 
 impl Transcript {
+    /// Outcomes that were seen after a step.
+    pub(crate) fn at(&self, step: usize) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(move |line| line.step == step)
+    }
+
+    /// The same as one text.
+    pub(crate) fn text_at(&self, step: usize) -> String {
+        let texts = self.at(step).map(|line| match &line.thread {
+            None => line.text.clone(),
+            Some(thread) => format!("{thread}: {}", line.text),
+        });
+        texts.collect::<Vec<_>>().join(" | ")
+    }
+
     /// A program that took its guest down.
     #[must_use]
     pub fn down(why: &str) -> Self {

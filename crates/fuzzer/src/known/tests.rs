@@ -26,7 +26,7 @@ fn item_behind(
         let lines = lines.map(|(step, text)| Line { step, thread: None, text: text.to_owned() }).collect();
         Transcript { lines, ..Transcript::default() }
     });
-    let (found, passed) = first(&names.map(str::to_owned), &program, &transcripts.each_ref());
+    let (found, passed) = first(&names.map(str::to_owned), &program, &transcripts);
     passed.first().copied().or_else(|| found.expect("they differ").known).map(|known| known.item)
 }
 
@@ -205,7 +205,7 @@ fn a_node_that_the_c_driver_keeps_is_known_and_no_other_fault() {
         let lines = vec![Line { step: 1, thread: None, text: text.to_owned() }];
         let transcripts = [Transcript { lines, ..Transcript::default() }, Transcript::default()];
         let names = [name.to_owned(), "embedded".to_owned()];
-        let found = first(&names, &program, &transcripts.each_ref()).0.expect("a fault");
+        let found = first(&names, &program, &transcripts).0.expect("a fault");
         found.known.map(|known| known.item)
     };
     let kept = "left behind: node 1 (hs 1 hw 1 ls -1 lw 0 is 0 iw 0 tr 1)";
