@@ -170,10 +170,8 @@ fn transaction(target: Option<u32>, what: &Transaction) -> String {
         text += &made;
         text.push(' ');
     }
-    let scattered =
-        what.objects.iter().any(|object| matches!(object, Object::Buffer { .. } | Object::Fds { .. }));
     let name = if target.is_some() { "BC_TRANSACTION" } else { "BC_REPLY" };
-    let (name, size) = if scattered {
+    let (name, size) = if what.is_scattered() {
         (format!("{name}_SG"), i64::from(size) - i64::from(what.short))
     } else {
         (name.to_owned(), -1)

@@ -4,9 +4,7 @@
 use std::os::fd::RawFd;
 
 use abi::codes::{CommandWord, bc, flat, object};
-use abi::layout::{
-    BufferObject, FdArrayObject, FdObject, FlatBinderObject, TransactionData, TransactionDataSg,
-};
+use abi::layout::{BufferObject, FdArrayObject, FdObject, FlatBinderObject, TransactionData};
 use abi::{BufferAddress, Commands};
 use zerocopy::IntoBytes;
 
@@ -69,28 +67,16 @@ impl Encoded {
     fn transaction(&mut self, target: Option<u32>, what: &Transaction, files: [RawFd; 2]) {
         let mut data = pattern(what.code, what.plain as usize);
         let mut offsets: Vec<u64> = Vec::new();
-        let buffers = buffers(what, files[0]);
         let mut size = 0_u64;
-        for (index, object) in what.objects.iter().enumerate() {
+        for (object, buffer) in what.objects.iter().zip(buffers(what, files[0])) {
             data.resize(data.len().next_multiple_of(8), 0);
             offsets.push(data.len() as u64);
-            if let Some(buffer) = &buffers[index] {
-                size += (buffer.len() as u64).next_multiple_of(8);
-            }
-            let bytes = match (object, &buffers[index]) {
-                (Object::Buffer { parent, .. }, Some(buffer)) => {
-                    let (length, buffer) = (buffer.len() as u64, self.keep(buffer.clone()));
-                    pointer(buffer, length, *parent)
-                }
-                (object, _) => bytes_of(object, files),
-            };
-            data.extend_from_slice(&bytes);
+            size += (buffer.len() as u64).next_multiple_of(8);
+            data.extend_from_slice(&bytes_of(object, files, self.keep(buffer)));
         }
         if let Some(last) = offsets.last_mut() {
             *last += u64::from(what.skew);
         }
-        let scattered =
-            what.objects.iter().any(|object| matches!(object, Object::Buffer { .. } | Object::Fds { .. }));
         let command = TransactionData {
             target: target.unwrap_or_default().into(),
             code: what.code,
@@ -101,15 +87,14 @@ impl Encoded {
             offsets: self.keep(offsets.as_bytes().to_vec()),
             ..TransactionData::default()
         };
-        let reply = target.is_none();
-        if scattered {
-            self.word(if reply { bc::REPLY_SG } else { bc::TRANSACTION_SG });
-            let buffers_size = size.saturating_sub(what.short.into());
-            let command = TransactionDataSg { transaction_data: command, buffers_size };
-            self.commands.append(command.as_bytes());
-        } else {
-            self.word(if reply { bc::REPLY } else { bc::TRANSACTION });
-            self.commands.append(command.as_bytes());
+        let [plain, scattered] = match target {
+            Some(_) => [bc::TRANSACTION, bc::TRANSACTION_SG],
+            None => [bc::REPLY, bc::REPLY_SG],
+        };
+        self.word(if what.is_scattered() { scattered } else { plain });
+        self.commands.append(command.as_bytes());
+        if what.is_scattered() {
+            self.commands.append(size.saturating_sub(what.short.into()).as_bytes());
         }
     }
 
@@ -123,40 +108,24 @@ pub(crate) fn pattern(code: u32, len: usize) -> Vec<u8> {
     (0..len).map(|at| (code as usize * 31 + at) as u8).collect()
 }
 
-/// The scattered buffer of each object that has one, with the descriptors of arrays in it.
-fn buffers(what: &Transaction, file: RawFd) -> Vec<Option<Vec<u8>>> {
-    let mut buffers: Vec<Option<Vec<u8>>> = what
-        .objects
-        .iter()
-        .map(|object| match object {
-            Object::Buffer { len, .. } => Some(pattern(what.code.wrapping_add(1), *len as usize)),
-            _ => None,
-        })
-        .collect();
+/// The scattered buffer of each object, empty if it has none, with the descriptors of arrays in it.
+fn buffers(what: &Transaction, file: RawFd) -> Vec<Vec<u8>> {
+    let buffer = |object: &Object| match object {
+        Object::Buffer { len, .. } => pattern(what.code.wrapping_add(1), *len as usize),
+        _ => Vec::new(),
+    };
+    let mut buffers: Vec<Vec<u8>> = what.objects.iter().map(buffer).collect();
     for object in &what.objects {
         let Object::Fds { count, parent: (parent, at) } = *object else { continue };
-        let Some(Some(buffer)) = buffers.get_mut(parent as usize) else { continue };
+        let Some(buffer) = buffers.get_mut(parent as usize) else { continue };
         let places = buffer.get_mut(at as usize..).unwrap_or_default().chunks_exact_mut(4);
         places.take(count as usize).for_each(|place| place.copy_from_slice(&file.to_ne_bytes()));
     }
     buffers
 }
 
-fn pointer(buffer: u64, length: u64, parent: Option<(u32, u32)>) -> Vec<u8> {
-    let flags = if parent.is_some() { object::BUFFER_FLAG_HAS_PARENT } else { 0 };
-    let (parent, at) = parent.unwrap_or_default();
-    let made = BufferObject {
-        kind: object::PTR,
-        flags,
-        buffer,
-        length,
-        parent: parent.into(),
-        parent_offset: at.into(),
-    };
-    made.as_bytes().to_vec()
-}
-
-fn bytes_of(what: &Object, files: [RawFd; 2]) -> Vec<u8> {
+/// `buffer`: the address of its scattered buffer.
+fn bytes_of(what: &Object, files: [RawFd; 2], buffer: u64) -> Vec<u8> {
     match *what {
         Object::Node { ptr, weak } => {
             let kind = if weak { object::WEAK_BINDER } else { object::BINDER };
@@ -179,6 +148,13 @@ fn bytes_of(what: &Object, files: [RawFd; 2]) -> Vec<u8> {
                 FdArrayObject { kind: object::FDA, num_fds: count.into(), parent, parent_offset, pad: 0 };
             made.as_bytes().to_vec()
         }
-        Object::Buffer { len, parent } => pointer(0, len.into(), parent),
+        Object::Buffer { len, parent } => {
+            let flags = if parent.is_some() { object::BUFFER_FLAG_HAS_PARENT } else { 0 };
+            let (parent, at) = parent.unwrap_or_default();
+            let (parent, parent_offset) = (parent.into(), at.into());
+            BufferObject { kind: object::PTR, flags, buffer, length: len.into(), parent, parent_offset }
+                .as_bytes()
+                .to_vec()
+        }
     }
 }

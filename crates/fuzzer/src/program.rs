@@ -208,6 +208,13 @@ pub struct Transaction {
     pub short: u32,
 }
 
+impl Transaction {
+    /// Whether it needs the form of the command with scattered buffers.
+    pub(crate) fn is_scattered(&self) -> bool {
+        self.objects.iter().any(|object| matches!(object, Object::Buffer { .. } | Object::Fds { .. }))
+    }
+}
+
 /// An object of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
