@@ -53,10 +53,6 @@ pub(crate) struct PlayerRole {
 impl Role for PlayerRole {
     const NAME: &'static str = "fuzz-player";
 
-    fn title(&self) -> String {
-        "fuzz-player".to_owned()
-    }
-
     fn run(self) -> Result<(), String> {
         serve(self).map_err(|error| sys::errno::describe(&error))
     }
@@ -72,10 +68,6 @@ pub(crate) struct HeirRole {
 
 impl Role for HeirRole {
     const NAME: &'static str = "fuzz-heir";
-
-    fn title(&self) -> String {
-        Self::NAME.to_owned()
-    }
 
     fn run(self) -> Result<(), String> {
         let action = self.action.parse()?;
@@ -491,14 +483,8 @@ impl Shared {
                 errno(told.map(|info| format!("strong={} weak={}", info.strong_count, info.weak_count)))
             }
             Action::NodeDebug(above) => errno(connection.node_debug_info(*above).map(|info| {
-                let (strong, weak) = (info.has_strong_ref != 0, info.has_weak_ref != 0);
-                format!(
-                    "node={},{} strong={} weak={}",
-                    info.ptr,
-                    info.cookie,
-                    u8::from(strong),
-                    u8::from(weak)
-                )
+                let [strong, weak] = [info.has_strong_ref, info.has_weak_ref].map(|has| u8::from(has != 0));
+                format!("node={},{} strong={strong} weak={weak}", info.ptr, info.cookie)
             })),
             Action::ExtendedError => errno(connection.extended_error().map(|error| {
                 let command = abi::codes::ReturnWord(error.command);

@@ -18,7 +18,9 @@ pub trait Role: Serialize + DeserializeOwned {
     const NAME: &'static str;
 
     /// Name of the process, as `ps` and traces show it: the first 15 bytes count.
-    fn title(&self) -> String;
+    fn title(&self) -> String {
+        Self::NAME.to_owned()
+    }
 
     /// Works until it is finished. An error text becomes the worker's last line on standard output, where its
     /// parent reads it.
