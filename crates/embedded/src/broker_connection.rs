@@ -248,7 +248,6 @@ impl BrokerConnection {
 }
 
 /// Lets the broker of a fuzz target, which has no thread, take what was sent to it.
-#[inline]
 fn serve_inline() {
     #[cfg(any(test, feature = "fuzz"))]
     crate::broker::inline::serve();

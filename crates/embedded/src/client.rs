@@ -229,13 +229,11 @@ impl Process {
     }
 
     /// The receiving area; `None` before it is mapped and after it is given up.
-    #[inline]
     fn arena(&self) -> Option<&Arena> {
         self.arena.get().filter(|arena| !arena.is_given_up())
     }
 
     /// Memory and descriptors of a thread.
-    #[inline]
     fn caller(&self, who: Identity) -> Caller<'_> {
         match &self.program {
             None => Caller::Here(&self.own_numbers),
@@ -247,7 +245,6 @@ impl Process {
     ///
     /// # Errors
     /// `EINTR`: a signal has taken it out.
-    #[inline]
     fn check_presence(&self, who: Identity) -> io::Result<()> {
         match self.caller(who) {
             Caller::There(program, thread) if !program.waits(thread) => {
@@ -257,18 +254,15 @@ impl Process {
         }
     }
 
-    #[inline]
     fn local(&self, slot: u32) -> &Local {
         &self.locals[(slot % doorbell::SLOTS) as usize]
     }
 
     /// Destination of trace events; `None` if this process does not trace.
-    #[inline]
     fn traced(&self) -> Option<&TraceWriter> {
         self.trace.as_ref()
     }
 
-    #[inline]
     fn bell(&self, slot: u32) -> doorbell::Bell<'_, Arc<BellMemory>> {
         let place = slot % doorbell::SLOTS;
         self.bells.slot(place).expect("slots are only given out below the number of doorbells")
@@ -312,7 +306,6 @@ impl Process {
     }
 
     /// Sets whether the thread's next blocking read returns early (contract WR-05, EXT-07).
-    #[inline]
     fn set_need_return(&self, slot: u32, on: bool) {
         let flag = &self.local(slot).need_return;
         if flag.load(Ordering::Relaxed) != on {

@@ -88,7 +88,6 @@ pub(super) fn nice(now: Sched, caller: Sched, node_flags: u32, oneway: bool) -> 
 }
 
 /// The nice value of [`nice`].
-#[inline]
 pub(super) fn wanted_nice(now: i32, caller: Sched, node_flags: u32, oneway: bool) -> i32 {
     let least = (node_flags & flat::PRIORITY_MASK) as i32;
     if oneway { now.min(least) } else { caller.nice.min(least) }

@@ -92,27 +92,21 @@ fn sealed_word(_memory: &SealedMemory, _offset: usize) -> &AtomicU32 {
 macro_rules! forwarded {
     ([$($generics:tt)*] $memory:ty => $to:ty, $word:path) => {
         impl<$($generics)*> Memory for $memory {
-            #[inline]
             fn len(&self) -> usize {
                 <$to>::len(self)
             }
-            #[inline]
             fn word(&self, offset: usize) -> &AtomicU32 {
                 $word(self, offset)
             }
-            #[inline]
             fn copy_in(&self, offset: usize, bytes: &[u8]) {
                 <$to>::copy_in(self, offset, bytes);
             }
-            #[inline]
             fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
                 <$to>::copy_out(self, offset, bytes);
             }
-            #[inline]
             fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
                 <$to>::put_words(self, offset, words);
             }
-            #[inline]
             fn words<const N: usize>(&self, offset: usize) -> [u32; N] {
                 <$to>::words(self, offset)
             }

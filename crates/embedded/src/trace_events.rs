@@ -241,13 +241,11 @@ impl TraceWriter {
     }
 
     /// Forgets a buffer without an event.
-    #[cold]
     pub(super) fn forget(&self, address: u64) -> Option<BufferSizes> {
         if self.amount == Amount::All { self.buffers().remove(&address) } else { None }
     }
 
     /// Writes the event that frees a buffer.
-    #[cold]
     pub(super) fn release(&self, address: u64) {
         if let Some(buffer) = self.forget(address) {
             self.buffer(Fate::Released, buffer);
@@ -257,25 +255,21 @@ impl TraceWriter {
 
 /// The events.
 impl TraceWriter {
-    #[cold]
     pub(super) fn ioctl(&self, request: u32) {
         // The embedded driver has no such address.
         self.detail(format_args!("binder_ioctl: cmd={request:#x} arg=0x0"));
     }
 
     /// Writes that an ioctl, or its write or read part, is done.
-    #[cold]
     pub(super) fn done(&self, part: &str, errno: i32) {
         self.detail(format_args!("binder_{part}_done: ret={}", -errno));
     }
 
-    #[cold]
     pub(super) fn command(&self, word: u32) {
         let is_call = matches!(word, bc::TRANSACTION | bc::TRANSACTION_SG);
         self.of_figures(is_call, format_args!("binder_command: cmd={word:#x} {}", CommandWord(word)));
     }
 
-    #[cold]
     pub(super) fn returned(&self, word: u32) {
         // The kernel's event names only the number.
         let name = ReturnWord(if word == br::TRANSACTION_SEC_CTX { br::TRANSACTION } else { word });
@@ -283,7 +277,6 @@ impl TraceWriter {
         self.of_figures(is_failure, format_args!("binder_return: cmd={word:#x} {name}"));
     }
 
-    #[cold]
     pub(super) fn wait_for_work(&self, proc: bool, stack: bool, todo: bool) {
         let [proc, stack, todo] = [proc, stack, todo].map(u32::from);
         self.detail(format_args!(
@@ -291,19 +284,16 @@ impl TraceWriter {
         ));
     }
 
-    #[cold]
     pub(super) fn transaction(&self, sent: &Sent) {
         self.call(CallEvent::Transaction(*sent));
     }
 
-    #[cold]
     pub(super) fn received(&self, number: u32) {
         self.call(CallEvent::Received(number));
     }
 
     /// The labels of the last two fields are swapped, as in the kernel (contract TP-09), so that one rule reads
     /// both. By then the sender has left the buffer, as in the kernel.
-    #[cold]
     pub(super) fn freed(&self, number: u32, to: TaskId, what: CodeAndFlags) {
         self.detail(format_args!(
             "binder_txn_latency_free: transaction={number} from 0:0 to {}:{} flags={:#x} code={:#x}",
@@ -311,7 +301,6 @@ impl TraceWriter {
         ));
     }
 
-    #[cold]
     pub(super) fn buffer(&self, fate: Fate, buffer: BufferSizes) {
         let name = match fate {
             Fate::Taken => "alloc_buf",
@@ -329,7 +318,6 @@ impl TraceWriter {
     }
 
     /// Writes the event of a priority change, unless nothing changed. Ask [`Self::of_details`] before looking up priorities.
-    #[cold]
     pub(super) fn priority(&self, thread: TaskId, old: Sched, new: Sched, desired: Sched) {
         let [old, new, desired] = [old, new, desired].map(kernel_priority);
         if old == desired {

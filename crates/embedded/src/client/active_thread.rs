@@ -48,7 +48,6 @@ impl Process {
     }
 
     /// Takes the lock; [`ActiveThread::leave`] releases it.
-    #[inline]
     pub(super) fn active_thread(&self, who: Identity) -> io::Result<ActiveThread<'_>> {
         let mut state = self.state.lock();
         let slot = self.slot_of(&mut state, who)?;
@@ -76,31 +75,26 @@ impl Process {
 }
 
 impl<'p> ActiveThread<'p> {
-    #[inline]
     pub(super) fn new(process: &'p Process, who: Identity, slot: u32, state: Held<'p, State>) -> Self {
         Self { process, who, slot, state, wake: None, given_back: None }
     }
 
     /// The thread's state in the core.
-    #[inline]
     pub(super) fn thread(&mut self) -> &mut Thread {
         self.state.core.thread(self.slot)
     }
 
     /// The thread's state in the shell.
-    #[inline]
     pub(super) fn own(&mut self) -> &mut ThreadState {
         &mut self.state.own[self.slot as usize]
     }
 
     /// The thread's bell.
-    #[inline]
     pub(super) fn bell(&self) -> doorbell::Bell<'p, std::sync::Arc<doorbell::BellMemory>> {
         self.process.bell(self.slot)
     }
 
     /// Runs `act` without the lock.
-    #[inline]
     pub(super) fn unlocked<T>(&mut self, act: impl FnOnce(&'p Process) -> T) -> T {
         self.carry_out_effects();
         let (process, wake) = (self.process, self.wake.take());
@@ -113,7 +107,6 @@ impl<'p> ActiveThread<'p> {
     }
 
     /// Releases the lock at the end of the driver call.
-    #[inline]
     pub(super) fn leave(mut self) {
         let helper = if self.state.pollables > 0 { self.arm() } else { None };
         self.carry_out_effects();
@@ -128,7 +121,6 @@ impl<'p> ActiveThread<'p> {
     }
 
     /// Schedules the wake-up of a peer's thread for the next release of the lock.
-    #[inline]
     pub(super) fn wake_later(&mut self, wake: Wake) {
         if let Some(earlier) = self.wake.replace(wake) {
             earlier.carry_out(self.process.trace.as_ref());
@@ -136,7 +128,6 @@ impl<'p> ActiveThread<'p> {
     }
 
     /// Carries out the core's effects and publishes this thread's state.
-    #[inline]
     fn carry_out_effects(&mut self) {
         let (process, core) = (self.process, &mut self.state.core);
         if !core.effects.is_empty() {
@@ -161,7 +152,6 @@ impl<'p> ActiveThread<'p> {
         }
     }
 
-    #[cold]
     fn carry_out(&mut self, effect: Effect) {
         let process = self.process;
         match effect {
@@ -180,7 +170,6 @@ impl<'p> ActiveThread<'p> {
     }
 
     /// Publishes the stack depth, before a peer can react to this thread's next step (contract FRZ-03).
-    #[inline]
     pub(super) fn show_depth(&mut self) {
         let depth = self.thread().depth();
         self.bell().set_depth(depth);
@@ -193,7 +182,6 @@ impl Process {
     ///
     /// Without a candidate the last listener stays: a busy thread is not rung, and looks for work before it
     /// sleeps again.
-    #[inline]
     fn set_listener(&self, next: Option<u32>) {
         if next.is_none() || next == self.bells.listener() {
             return;

@@ -25,7 +25,6 @@ pub(super) struct Arriving {
 }
 
 impl Arriving {
-    #[inline]
     pub(super) fn new(shape: Shape) -> Self {
         Self { shape, layout: shape.layout() }
     }
@@ -88,25 +87,21 @@ impl Arena {
         self.given_up.store(true, Ordering::Relaxed);
     }
 
-    #[inline]
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Relaxed)
     }
 
     /// First address of the area, in the terms of delivered buffer addresses.
-    #[inline]
     pub(super) fn base(&self) -> u64 {
         self.base
     }
 
     /// The lease under which this process places buffers.
-    #[inline]
     pub(super) fn lease(&self) -> Lease<&SealedMemory> {
         Lease::at(&self.memory, self.lease_at)
     }
 
     /// Copies a payload from a channel's memory into its buffer. A packed payload is unpacked.
-    #[inline(always)]
     pub(super) fn take_in(
         &self,
         channel: &SealedMemory,
@@ -126,7 +121,6 @@ impl Arena {
     ///
     /// # Errors
     /// [`Corrupt::Objects`]: an object that an honest sender would have sent through the broker.
-    #[inline(always)]
     pub(super) fn settle(&self, offset: u64, arriving: &Arriving) -> Result<(), Corrupt> {
         if arriving.shape.objects == 0 || arriving.shape.is_packed() {
             return Ok(());
@@ -149,7 +143,6 @@ impl Arena {
     }
 
     /// The offset of an address, if it lies in the area.
-    #[inline]
     pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
         address.checked_sub(self.base()).filter(|offset| *offset < self.lent.len() as u64)
     }
@@ -181,7 +174,6 @@ impl Arena {
 
 /// Unpacks a packed payload. The objects and offsets are made here; the structure's second word and the
 /// elements are adjacent in the call slot as well as here.
-#[inline(never)]
 fn unpack(
     (memory, base): (&SealedMemory, u64),
     (channel, from): (&SealedMemory, usize),
@@ -218,14 +210,12 @@ impl View for Arrived<'_> {
         &self.layout
     }
 
-    #[inline]
     fn get<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
         let mut bytes = [0; N];
         self.memory.copy_out(self.place(at, N)?, &mut bytes);
         Some(bytes)
     }
 
-    #[inline]
     fn put(&mut self, at: u64, bytes: &[u8]) -> Option<()> {
         self.memory.copy_in(self.place(at, bytes.len())?, bytes);
         Some(())

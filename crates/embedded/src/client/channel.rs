@@ -99,14 +99,12 @@ impl Channel {
     }
 
     /// Whether calls may go through it.
-    #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.call_slots.gate() == 0 && !self.is_closed()
     }
 
     /// Whether the peer's area has room for a payload of `bytes`. If not, the broker decides: there, calls do
     /// not wait and fail before they are acknowledged (contract BUF-04).
-    #[inline]
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         bytes.max(1) <= self.bells.room() as usize
     }

@@ -21,7 +21,6 @@ impl Process {
     }
 
     /// Whether a thread noticed the end of the broker.
-    #[inline]
     pub(super) fn has_ended(&self) -> bool {
         // Set under the lock of the state, as it is read before each wait.
         self.ended.load(Ordering::Relaxed)
@@ -31,7 +30,6 @@ impl Process {
 impl State {
     /// Ends the connection, because its broker is gone: closes the channels, hangs up the descriptors for polling, and
     /// wakes every thread that waits.
-    #[cold]
     pub(super) fn end_connection(&mut self, process: &Process) {
         if process.ended.swap(true, Ordering::Relaxed) {
             return;

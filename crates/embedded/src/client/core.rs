@@ -170,7 +170,6 @@ impl Core {
     ///
     /// # Panics
     /// If the slot is empty: a slot number is used only by its own thread, inside one driver call.
-    #[inline]
     pub(crate) fn thread(&mut self, slot: u32) -> &mut Thread {
         self.threads.get_mut(slot).expect("a thread's slot is filled while it is in a call")
     }

@@ -40,7 +40,6 @@ impl Identity {
     }
 
     /// Scheduling of the thread; the calling thread's is cached for a few milliseconds to save system calls.
-    #[inline]
     pub(super) fn scheduling(self) -> Sched {
         match self {
             Self::Caller => sched::own_lately().into(),

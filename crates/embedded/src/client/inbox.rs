@@ -23,12 +23,10 @@ const ROUNDS: u32 = 16;
 
 impl Process {
     /// Whether anything new waits to be taken in.
-    #[inline]
     pub(super) fn anything_new(&self) -> bool {
         self.bells.anything_ready() || self.inbox_has_records()
     }
 
-    #[inline]
     pub(super) fn inbox_has_records(&self) -> bool {
         !self.inbox_broken.load(Ordering::Relaxed) && ring::has_records(&self.inbox_memory)
     }
@@ -42,7 +40,6 @@ pub(super) struct Intake<'t, 'p> {
 /// The broker's records.
 impl Intake<'_, '_> {
     /// Takes in everything new, for all threads. `takes_any`: this thread would take any work.
-    #[inline]
     pub(super) fn take_in(&mut self, takes_any: bool) {
         let (process, slot) = (self.thread.process, self.thread.slot);
         if !process.anything_new() && self.thread.state.core.channels.is_settled() {
@@ -62,7 +59,6 @@ impl Intake<'_, '_> {
         self.thread.state.core.end_intake();
     }
 
-    #[cold]
     fn take_in_records(&mut self) {
         let process = self.thread.process;
         let mut inbox = process.inbox.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +156,6 @@ impl Intake<'_, '_> {
     }
 
     /// Takes in the calls of one peer.
-    #[cold]
     fn take_in_calls_of(&mut self, peer: ProcId) {
         for channel in self.thread.state.core.channels.inbound_of(peer) {
             for call_slot in channel.call_slots.called() {
@@ -172,7 +167,6 @@ impl Intake<'_, '_> {
     }
 
     /// Retries calls that could not be finished before.
-    #[cold]
     fn look_again(&mut self) {
         let core = &mut self.thread.state.core;
         for ticket in core.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect::<Vec<_>>() {

@@ -24,7 +24,6 @@ pub(super) struct Lent {
 
 impl Lent {
     /// Derives the work from a transaction's `TF_*` bits and its node's pin.
-    #[inline(always)]
     pub(super) fn of(flags: u32, node: Option<u32>) -> Self {
         Self { clear: flags & tf::CLEAR_BUF != 0, node }
     }
@@ -71,7 +70,6 @@ impl Placements {
 
     /// Places a buffer of `len` bytes (at least 8, rounded up to 8) in the smallest gap that fits; returns
     /// its offset, or `None` without room. With `lent`, the buffer counts as delivered at once.
-    #[inline]
     pub(super) fn place<M: Memory>(&mut self, lease: &Lease<M>, len: u64, lent: Option<Lent>) -> Option<u64> {
         let len = u32::try_from(len.max(8).checked_next_multiple_of(8)?).ok()?;
         loop {
@@ -102,13 +100,11 @@ impl Placements {
         }
     }
 
-    #[inline(never)]
     fn smallest_gap(&self, len: u32) -> Option<usize> {
         let fits = self.gaps.iter().enumerate().filter(|(_, gap)| gap.len >= len);
         fits.min_by_key(|(_, gap)| gap.len).map(|(index, _)| index)
     }
 
-    #[inline]
     fn fill(&mut self, gap: usize, part: Part) {
         let left = &mut self.gaps[gap];
         left.start += part.range.len;
@@ -126,7 +122,6 @@ impl Placements {
     }
 
     /// Reads the lease again; returns false if the broker is gone.
-    #[cold]
     fn renew<M: Memory>(&mut self, lease: &Lease<M>) -> bool {
         let Some(turn) = lease.read(self.used, &mut self.gaps, &mut self.counted) else { return false };
         self.turn = turn;
@@ -152,7 +147,6 @@ impl Placements {
     }
 
     /// Finds a placed buffer by offset, from the last one: most often that is the one.
-    #[inline]
     fn find(&self, offset: u64) -> Option<usize> {
         match self.parts.last() {
             Some(part) if u64::from(part.range.start) == offset => Some(self.parts.len() - 1),
@@ -161,7 +155,6 @@ impl Placements {
     }
 
     /// Marks the buffer at `offset` as delivered.
-    #[inline]
     pub(super) fn lend(&mut self, offset: u64, lent: Lent) {
         if let Some(index) = self.find(offset) {
             self.parts[index].lent = Some(lent);
@@ -169,14 +162,12 @@ impl Placements {
     }
 
     /// Length of the delivered buffer at `offset` and its work on return; `None` without such a buffer.
-    #[inline]
     pub(super) fn delivered(&self, offset: u64) -> Option<(u64, Lent)> {
         let part = &self.parts[self.find(offset)?];
         Some((part.range.len.into(), part.lent?))
     }
 
     /// Frees the buffer at `offset`. Nobody may read its bytes any more.
-    #[inline]
     pub(super) fn free<M: Memory>(&mut self, lease: &Lease<M>, offset: u64) {
         let Some(index) = self.find(offset) else { return };
         let Part { range, entry, .. } = self.parts[index];
@@ -195,7 +186,6 @@ impl Placements {
         }
     }
 
-    #[inline(never)]
     fn add_gap(&mut self, range: Range) {
         let index = self.gaps.partition_point(|gap| gap.start < range.start);
         let behind = self.gaps.get(index).is_some_and(|next| next.start == range.end());
@@ -215,13 +205,11 @@ impl Placements {
     }
 
     /// Whether any payload of a call slot finds room, without reading the lease.
-    #[inline]
     pub(super) fn has_plenty(&self) -> bool {
         self.gaps.last().is_some_and(|gap| gap.len >= PLENTY) && self.entries.len() >= FEW_ENTRIES
     }
 
     /// Largest payload of a call slot that finds room, in bytes; at most [`PLENTY`].
-    #[cold]
     pub(super) fn room<M: Memory>(&mut self, lease: &Lease<M>) -> u32 {
         if !lease.is_of(self.turn) {
             self.renew(lease);

@@ -73,7 +73,6 @@ enum Found {
 
 impl State {
     /// Updates all armed descriptors.
-    #[cold]
     pub(super) fn show_readiness(&mut self, process: &Process) {
         for slot in 0..self.own.len() as u32 {
             let Some(pollable) = self.own[slot as usize].pollable.as_mut().filter(|pollable| pollable.armed)
@@ -87,7 +86,6 @@ impl State {
     }
 
     /// Disarms a thread's descriptor, if it has one: the thread enters the driver.
-    #[cold]
     pub(super) fn disarm(&mut self, process: &Process, slot: u32) {
         let Some(pollable) = &mut self.own[slot as usize].pollable else { return };
         pollable.armed = false;
@@ -164,7 +162,6 @@ impl ActiveThread<'_> {
     }
 
     /// Arms the thread's descriptor, if it has one: the thread leaves the driver. Returns the helper to unpark.
-    #[cold]
     pub(super) fn arm(&mut self) -> Option<thread::Thread> {
         let pollable = self.own().pollable.as_mut()?;
         pollable.armed = true;

@@ -210,7 +210,6 @@ impl Reading<'_, '_, '_> {
     }
 
     /// Replaces the filler at the head with `BR_SPAWN_LOOPER` (contract LP-01, LP-02).
-    #[cold]
     fn request_looper(&mut self) {
         self.thread.process.show_pool(&self.thread.state.core.pool);
         self.thread.bell().count(of_return(br::SPAWN_LOOPER));

@@ -107,7 +107,6 @@ impl State {
     }
 
     /// Publishes the free room where it is less than the largest payload of a call slot.
-    #[cold]
     fn show_room(&mut self, process: &Process) {
         let Some(arena) = process.arena() else { return };
         let room = self.placements.room(&arena.lease());

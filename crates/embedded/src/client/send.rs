@@ -35,7 +35,6 @@ pub(super) struct Sending<'t, 'p, 'c> {
 
 impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
     /// The payload for a call slot; `None` if none carries it.
-    #[inline]
     pub(super) fn encode(&self) -> Option<SlotPayload<'c>> {
         encode::encode(
             self.data,
@@ -97,7 +96,6 @@ impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
 
     /// Asks the broker for the route of a transaction and traces that it is about to be sent, with its
     /// buffer, if it will have one.
-    #[cold]
     fn announce(
         &mut self,
         trace: &TraceWriter,

@@ -52,7 +52,6 @@ impl Process {
 
 impl TraceWriter {
     /// Traces the end of the write part.
-    #[cold]
     pub(super) fn written(&self, exchange: &Exchange<'_>, errno: Option<i32>) {
         if !exchange.write.is_empty() {
             self.done("write", errno.unwrap_or(0));
@@ -60,7 +59,6 @@ impl TraceWriter {
     }
 
     /// Traces the end of the ioctl, and of its read part if it had one.
-    #[cold]
     pub(super) fn ended(&self, read: bool, result: &io::Result<()>) {
         if read {
             self.done("read", errno_of(result));
@@ -73,7 +71,6 @@ impl TraceWriter {
 impl Process {
     /// Requests numbers for later calls before the last ones are used up. No call waits for them: a call in a
     /// call slot without a number has no events.
-    #[cold]
     pub(super) fn request_trace_numbers(&self, marks: &TraceWriter) {
         if self.settings.call_slots && marks.wants_numbers() {
             self.send(&Request::Numbers { count: NUMBERS });
@@ -101,7 +98,6 @@ impl Process {
 
 impl TraceWriter {
     /// Traces a call that is about to be published.
-    #[cold]
     pub(super) fn slot_call(&self, (node, to, what): (u32, TaskId, CodeAndFlags), shape: Shape) -> u32 {
         let number = self.take_pair();
         if number != 0 {
@@ -112,7 +108,6 @@ impl TraceWriter {
     }
 
     /// Traces a reply that is about to be published, which ends the call.
-    #[cold]
     pub(super) fn slot_reply(&self, who: Identity, call: &SlotCall, what: CodeAndFlags, shape: Shape) {
         let header = &call.request.header;
         if header.mark == 0 {
@@ -126,7 +121,6 @@ impl TraceWriter {
     }
 
     /// Traces a delivered call with its buffer at `address`.
-    #[cold]
     pub(super) fn slot_call_delivered(&self, call: &SlotCall, address: u64) {
         let header = &call.request.header;
         if header.mark != 0 {
@@ -136,7 +130,6 @@ impl TraceWriter {
     }
 
     /// Traces a delivered reply; the remaining events follow its return.
-    #[cold]
     pub(super) fn slot_reply_delivered(&self, ticket: &SlotTicket, shape: Shape, address: u64) {
         if ticket.trace_number != 0 {
             let number = ticket.trace_number + 1;
@@ -146,7 +139,6 @@ impl TraceWriter {
     }
 
     /// Traces the end of a reply, after its return.
-    #[cold]
     pub(super) fn slot_reply_over(&self, who: Identity, ticket: &SlotTicket, what: CodeAndFlags) {
         if ticket.trace_number != 0 {
             self.freed(ticket.trace_number + 1, who.named(), what);
@@ -157,7 +149,6 @@ impl TraceWriter {
 /// Events of transactions through the broker.
 impl TraceWriter {
     /// Traces a delivered call or oneway call with its buffer at `address`.
-    #[cold]
     pub(super) fn call_delivered(&self, delivery: &Delivery, address: u64) {
         let Delivery { transaction, data_size, offsets_size, extra_size, .. } = *delivery;
         self.received(transaction);
@@ -167,7 +158,6 @@ impl TraceWriter {
     }
 
     /// Traces a delivered reply.
-    #[cold]
     pub(super) fn reply_delivered(&self, reply: &BrokerReply, address: u64) {
         let BrokerReply { number, data_size, offsets_size, extra_size, .. } = *reply;
         self.received(number);
@@ -175,7 +165,6 @@ impl TraceWriter {
     }
 
     /// Traces a boost by the broker, which raised this thread before waking it and writes no events.
-    #[cold]
     pub(super) fn raised(&self, who: Identity, before: Option<Sched>) {
         let Some(details) = self.of_details() else { return };
         let now = who.scheduling_now();

@@ -47,7 +47,6 @@ struct Wait<'t, 'p> {
 
 impl ActiveThread<'_> {
     /// Checks a condition once, without waiting.
-    #[inline]
     pub(super) fn look(&mut self, until: Until) -> bool {
         Wait { thread: self, until, deadline: None }.look()
     }
@@ -98,7 +97,6 @@ impl Wait<'_, '_> {
     }
 
     /// Takes in what is new, and checks once.
-    #[inline]
     fn look(&mut self) -> bool {
         let mut intake = Intake { thread: self.thread };
         intake.take_in(self.until == Until::Work { takes_any: true });
@@ -178,7 +176,6 @@ impl Wait<'_, '_> {
     }
 
     /// Checks for a lost end of the wait, if it is time for that; returns whether the condition holds.
-    #[cold]
     fn check(&mut self) -> bool {
         if !self.thread.own().waiter.as_mut().is_some_and(|waiter| waiter.begin_check()) {
             return false;
@@ -212,7 +209,6 @@ impl Process {
         self.caller_cpu.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    #[cold] // once in a thread's life
     fn new_waiter(&self) -> Waiter {
         let budget = Duration::from_nanos(self.settings.spin_budget_ns);
         // All online CPUs: a thread bound to one CPU may spin for a peer on another.

@@ -38,7 +38,6 @@ enum Bytes<'p> {
 
 /// Encodes a command's payload; `None` if no call slot carries it. If the caller vouches for all of it, nothing is
 /// copied or allocated.
-#[inline]
 pub(crate) fn encode<'p>(
     data: &TransactionData,
     buffers_size: Option<u64>,
@@ -54,7 +53,6 @@ pub(crate) fn encode<'p>(
 }
 
 /// Bytes of a data-only payload that fits a call slot, if the caller vouches for exactly these.
-#[inline]
 pub(crate) fn plain<'p>(
     data: &TransactionData,
     buffers_size: Option<u64>,
@@ -66,7 +64,6 @@ pub(crate) fn plain<'p>(
 }
 
 /// Encodes a payload with objects, or one whose bytes are elsewhere.
-#[inline(never)]
 fn encode_scattered<'p>(
     data: &TransactionData,
     buffers_size: Option<u64>,
@@ -91,7 +88,6 @@ fn encode_scattered<'p>(
 }
 
 /// Encodes a small payload that ends with a vector. `None`: it is another form, or some bytes are elsewhere.
-#[inline(never)]
 fn packed<'p>(
     bytes: &'p [u8],
     offsets: &'p [u8],
@@ -146,7 +142,6 @@ fn copied<'p>(data: &TransactionData, layout: Layout, mut vouched: Vouched<'p>) 
 
 /// Visits the buffer of each object with its offset in the payload; returns the end of the last one. `None`: not
 /// allowed in a call slot, or not accepted by `each`.
-#[inline]
 fn walk(mut draft: Draft<'_>, mut each: impl FnMut(u64, &BufferObject) -> Option<()>) -> Option<u64> {
     let mut walk = Walk::new(&draft.layout);
     while let Some(pointer) = walk.next_pointer(&draft) {
@@ -169,7 +164,6 @@ impl View for Draft<'_> {
         &self.layout
     }
 
-    #[inline]
     fn get<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
         let (part, at) = match at.checked_sub(self.layout.offsets) {
             Some(at) => (self.offsets, at),
@@ -184,12 +178,10 @@ impl View for Draft<'_> {
 }
 
 impl Source for SlotPayload<'_> {
-    #[inline]
     fn shape(&self) -> Result<Shape, ShapeError> {
         Ok(self.shape)
     }
 
-    #[inline]
     fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
         match &self.bytes {
             Bytes::Plain(bytes) => give(0, bytes),
@@ -199,7 +191,6 @@ impl Source for SlotPayload<'_> {
 }
 
 impl SlotPayload<'_> {
-    #[inline(never)]
     fn several_parts(&self, mut give: impl FnMut(usize, &[u8])) {
         let (data, offsets, buffers) = match &self.bytes {
             Bytes::Plain(bytes) => return give(0, bytes),

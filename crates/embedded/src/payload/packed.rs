@@ -34,7 +34,6 @@ pub(crate) struct Vector {
 impl Vector {
     /// Recognises a payload of this form, and returns the sender's addresses of structure and elements. `data` and
     /// `offsets` have the sizes of `layout`. `None`: another form, or a broken rule.
-    #[inline]
     pub(crate) fn of(layout: &Layout, data: &[u8], offsets: &[u8]) -> Option<(Self, [u64; 2])> {
         let listed: [u64; 2] = zerocopy::transmute!(*offsets.as_array::<16>()?);
         let (head, objects) = data.split_last_chunk::<PAIR>()?;
@@ -51,20 +50,17 @@ impl Vector {
     }
 
     /// Whether objects may follow `data` bytes.
-    #[inline]
     pub(crate) fn is_sound(&self) -> bool {
         self.head != 0 && self.head.is_multiple_of(4)
     }
 
     /// Offset of the objects.
-    #[inline]
     fn listed(&self) -> [u64; 2] {
         let at = self.head as u64;
         [at, at + BUFFER_SIZE as u64]
     }
 
     /// The objects, with these addresses.
-    #[inline]
     fn objects(&self, addresses: [u64; 2]) -> [BufferObject; 2] {
         let [buffer, elements] = addresses;
         let structure = BufferObject { kind: object::PTR, buffer, length: STRUCTURE, ..Default::default() };
@@ -73,13 +69,11 @@ impl Vector {
     }
 
     /// Bytes behind the head for a structure at this address.
-    #[inline]
     pub(crate) fn objects_at(&self, structure: u64) -> [u32; PAIR / 4] {
         zerocopy::transmute!(self.objects([structure, structure + STRUCTURE]))
     }
 
     /// Offsets, followed by the first word of the structure at this address.
-    #[inline]
     pub(crate) fn offsets_at(&self, structure: u64) -> [u32; 6] {
         let [first, other] = self.listed();
         zerocopy::transmute!([first, other, structure + STRUCTURE])
@@ -87,7 +81,6 @@ impl Vector {
 }
 
 /// Returns 0 for equal words.
-#[inline]
 fn differs<const N: usize>(one: [u64; N], other: [u64; N]) -> u64 {
     one.into_iter().zip(other).fold(0, |difference, (one, other)| difference | (one ^ other))
 }

@@ -35,7 +35,6 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// `None` if the sum overflows.
-    #[inline]
     pub(crate) fn of(data_size: u64, offsets_size: u64, buffers_size: u64) -> Option<Self> {
         let offsets = data_size.checked_next_multiple_of(ALIGN)?;
         let scattered = offsets.checked_add(offsets_size.checked_next_multiple_of(ALIGN)?)?;
@@ -44,7 +43,6 @@ impl Layout {
     }
 
     /// Whether the sizes are valid (contract OBJ-02).
-    #[inline]
     pub(crate) fn is_aligned(&self) -> bool {
         self.offsets_size.is_multiple_of(ALIGN) && self.end.is_multiple_of(ALIGN)
     }
@@ -82,7 +80,6 @@ pub(crate) trait View {
     fn put(&mut self, at: u64, bytes: &[u8]) -> Option<()>;
 
     /// The offset of the object with this index.
-    #[inline]
     fn offset(&self, index: u64) -> Option<u64> {
         let at = self.layout().offsets.checked_add(index.checked_mul(8)?)?;
         (at < self.layout().scattered).then(|| self.get(at).map(u64::from_ne_bytes)).flatten()
@@ -100,7 +97,6 @@ pub(crate) trait View {
     }
 
     /// The PTR object at this offset of the data.
-    #[inline]
     fn pointer(&self, offset: u64) -> Option<BufferObject> {
         let last = self.layout().data_size.checked_sub(BUFFER_SIZE as u64)?;
         if offset > last || !offset.is_multiple_of(4) {
@@ -145,7 +141,6 @@ impl Walk {
     }
 
     /// Offset of the next scattered buffer.
-    #[inline]
     pub(crate) fn cursor(&self) -> u64 {
         self.cursor
     }
@@ -162,7 +157,6 @@ impl Walk {
     }
 
     /// The next object, which must be a PTR object with room for its buffer.
-    #[inline]
     pub(crate) fn next_pointer(&mut self, view: &impl View) -> Option<Result<Pointer, i32>> {
         let at = match self.next_offset(view)? {
             Ok(offset) => offset,
@@ -172,7 +166,6 @@ impl Walk {
         Some(self.pointer(view, at))
     }
 
-    #[inline]
     fn next_offset(&mut self, view: &impl View) -> Option<Result<u64, i32>> {
         let offset = view.offset(self.index)?;
         self.index += 1;
@@ -180,7 +173,6 @@ impl Walk {
     }
 
     /// The PTR object at a given offset, if there is room for its buffer.
-    #[inline]
     pub(crate) fn pointer(&self, view: &impl View, at: u64) -> Result<Pointer, i32> {
         let buffer = view.pointer(at).ok_or(EINVAL)?;
         if buffer.length > view.layout().end - self.cursor { Err(EINVAL) } else { Ok(Pointer { at, buffer }) }
@@ -188,7 +180,6 @@ impl Walk {
 
     /// Places the buffer of the last object, and writes its address into the object and its parent; `base` is the
     /// payload's address.
-    #[inline]
     pub(crate) fn place(&mut self, view: &mut impl View, pointer: Pointer, base: u64) -> Result<(), i32> {
         let Pointer { at, buffer } = pointer;
         let address = base.wrapping_add(self.cursor);
@@ -204,7 +195,6 @@ impl Walk {
     }
 
     /// Writes a buffer's address into its parent.
-    #[inline]
     fn fix_parent(
         &self,
         view: &mut impl View,
@@ -224,7 +214,6 @@ impl Walk {
     }
 
     /// The PTR object with this index, before the last one.
-    #[inline]
     fn parent(&self, view: &impl View, index: u64) -> Result<Pointer, i32> {
         if index.saturating_add(1) >= self.index {
             return Err(EINVAL);
@@ -241,7 +230,6 @@ impl Walk {
     /// Whether a fix-up is allowed there: in the last buffer or one of its ancestors, at ascending offsets. The
     /// ancestor becomes the last buffer, so all climbs of a payload together take at most as many steps as it has
     /// objects.
-    #[inline]
     fn may_fix(&self, view: &impl View, parent_at: u64, offset: u64) -> bool {
         let (mut at, mut lowest) = (self.last_object, self.last_min);
         if at == 0 {
@@ -280,14 +268,12 @@ impl Walk {
     }
 
     /// Records that the buffer at `at` was fixed up to `min`.
-    #[inline]
     fn fixed(&mut self, at: u64, min: u64) {
         (self.last_object, self.last_min) = (at, min);
     }
 }
 
 /// Offset in the payload of a byte of a placed scattered buffer.
-#[inline]
 pub(crate) fn inside(buffer: &BufferObject, base: u64, offset: u64) -> u64 {
     buffer.buffer.wrapping_sub(base).wrapping_add(offset)
 }

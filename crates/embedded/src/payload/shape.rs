@@ -60,7 +60,6 @@ impl Shape {
     ///
     /// # Errors
     /// [`ShapeError::TooLarge`] for more than [`LARGEST`] bytes.
-    #[inline]
     pub fn plain(data: usize) -> Result<Self, ShapeError> {
         if data > LARGEST {
             return Err(ShapeError::TooLarge);
@@ -81,7 +80,6 @@ impl Shape {
     }
 
     /// Shape of a packed payload; `None` for a large one, where packing saves nothing.
-    #[inline]
     pub(crate) fn packed(vector: Vector) -> Option<Self> {
         let Vector { head, elements } = vector;
         let data = (head.wrapping_add(PAIR)) as u32 | PACKED;
@@ -90,7 +88,6 @@ impl Shape {
     }
 
     /// Sizes of a packed payload; `None` for another.
-    #[inline]
     pub(crate) fn vector(&self) -> Option<Vector> {
         let head = self.data_size().wrapping_sub(PAIR);
         self.is_packed().then_some(Vector { head, elements: self.scattered.into() })
@@ -98,19 +95,16 @@ impl Shape {
 
     /// Whether the bytes in the call slot differ from those that arrive.
     #[must_use]
-    #[inline]
     pub fn is_packed(&self) -> bool {
         self.data & PACKED != 0
     }
 
-    #[inline]
     fn data_size(&self) -> usize {
         (self.data & !PACKED) as usize
     }
 
     /// Bytes in the call slot.
     #[must_use]
-    #[inline]
     pub fn sent(&self) -> usize {
         match self.vector() {
             None => self.len(),
@@ -120,7 +114,6 @@ impl Shape {
 
     /// Bytes of the payload after its arrival.
     #[must_use]
-    #[inline]
     pub fn len(&self) -> usize {
         match self.objects {
             0 => self.data as usize,
@@ -135,7 +128,6 @@ impl Shape {
     }
 
     /// Layout of the parts.
-    #[inline]
     pub(crate) fn layout(&self) -> Layout {
         let data_size = self.data_size() as u64;
         let offsets = data_size.next_multiple_of(ALIGN);
@@ -175,7 +167,6 @@ impl Shape {
 }
 
 /// Offset of a packed payload's second part.
-#[inline]
 pub(crate) fn behind_head(head: usize) -> usize {
     head.next_multiple_of(ALIGN as usize)
 }
@@ -193,12 +184,10 @@ pub trait Source {
 }
 
 impl<B: AsRef<[u8]> + ?Sized> Source for B {
-    #[inline]
     fn shape(&self) -> Result<Shape, ShapeError> {
         Shape::plain(self.as_ref().len())
     }
 
-    #[inline]
     fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
         give(0, self.as_ref());
     }

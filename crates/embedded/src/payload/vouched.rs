@@ -21,19 +21,16 @@ pub(crate) struct Vouched<'p> {
 }
 
 impl<'p> Vouched<'p> {
-    #[inline]
     pub(crate) fn new(payload: Payload<'p>, caller: Caller<'p>) -> Self {
         Self { payload, caller, next: 0 }
     }
 
     /// The data that a command points to.
-    #[inline]
     pub(crate) fn data(&self, data: &TransactionData) -> Option<&'p [u8]> {
         part(self.payload.data, data.buffer, data.data_size)
     }
 
     /// The offsets that a command points to.
-    #[inline]
     pub(crate) fn offsets(&self, data: &TransactionData) -> Option<&'p [u8]> {
         part(self.payload.offsets.as_bytes(), data.offsets, data.offsets_size)
     }
@@ -44,7 +41,6 @@ impl<'p> Vouched<'p> {
     }
 
     /// The bytes that a PTR object points to, by their address and length.
-    #[inline]
     pub(crate) fn buffer(&mut self, address: u64, len: u64) -> Option<&'p [u8]> {
         match self.payload.buffers.get(self.next) {
             Some(bytes) if bytes.as_ptr() as u64 == address && bytes.len() as u64 == len => {
@@ -90,7 +86,6 @@ impl<'p> Vouched<'p> {
 }
 
 /// The part of `bytes` that lies at an address.
-#[inline]
 fn part(bytes: &[u8], address: u64, len: u64) -> Option<&[u8]> {
     let at = address.checked_sub(bytes.as_ptr() as u64)?;
     bytes.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(len).ok()?)

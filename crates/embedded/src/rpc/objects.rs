@@ -57,7 +57,6 @@ impl Lineage {
 
     /// The waiting threads, nearest first.
     #[must_use]
-    #[inline]
     pub fn links(&self) -> &[Link] {
         &self.links[..self.len as usize]
     }

@@ -93,7 +93,6 @@ pub struct Call {
 impl Call {
     /// Where the payload of its reply is, which has `len` bytes.
     #[must_use]
-    #[inline]
     pub fn reply_range(&self, len: usize) -> PayloadRange {
         PayloadRange::reply(self.call_slot, len)
     }
@@ -112,14 +111,12 @@ pub struct Request {
 impl Request {
     /// The part that is needed for answering.
     #[must_use]
-    #[inline]
     pub fn taken(&self) -> Taken {
         Taken { call_slot: self.call_slot, number: self.number }
     }
 
     /// Where its payload is.
     #[must_use]
-    #[inline]
     pub fn payload_range(&self) -> PayloadRange {
         PayloadRange::request(self.call_slot, self.header.len(), self.header.shape.sent())
     }
@@ -164,14 +161,12 @@ impl<M: Memory> CallSlots<M> {
     }
 
     /// The underlying memory.
-    #[inline]
     pub fn memory(&self) -> &M {
         &self.memory
     }
 
     /// The gate's bits. A caller reads them before it publishes, and again after
     /// [`post`](super::doorbell::Doorbells::post): if the gate is shut then, it must back out.
-    #[inline]
     pub fn gate(&self) -> u32 {
         self.memory.word(GATE).load(Ordering::Acquire)
     }
@@ -187,28 +182,23 @@ impl<M: Memory> CallSlots<M> {
         self.memory.word(REASON).load(Ordering::Relaxed)
     }
 
-    #[inline]
     fn request_word(&self, call_slot: u32) -> &AtomicU32 {
         self.memory.word(base(call_slot))
     }
 
-    #[inline]
     fn reply_word(&self, call_slot: u32) -> &AtomicU32 {
         self.memory.word(base(call_slot) + REPLY)
     }
 
-    #[inline]
     fn over(&self, call_slot: u32) -> &AtomicU32 {
         self.memory.word(base(call_slot) + OVER)
     }
 
-    #[inline]
     fn claim(&self, call_slot: u32) -> &AtomicU32 {
         self.memory.word(base(call_slot) + CLAIM)
     }
 
     /// Copies a payload into its range, before it is published.
-    #[inline]
     fn put(&self, range: PayloadRange, data: &(impl Source + ?Sized)) {
         data.parts(|at, bytes| {
             debug_assert!(at + bytes.len() <= range.len, "a part that its shape lacks");
@@ -224,40 +214,34 @@ impl<M: Memory> CallSlots<M> {
     }
 
     /// Changes a claim if it still has the value `before`; otherwise returns its value as the error.
-    #[inline]
     fn decide(&self, call_slot: u32, before: u32, claim: u32) -> Result<u32, u32> {
         // Relaxed: no other data depends on the winner. Guarded by loom_a_call_is_taken_once_or_backed_out.
         self.claim(call_slot).compare_exchange(before, claim, Ordering::Relaxed, Ordering::Relaxed)
     }
 
     /// Whether the call is neither decided nor held. A hint.
-    #[inline]
     fn is_unclaimed(&self, call_slot: u32, number: u32) -> bool {
         is_later(number, self.claim(call_slot).load(Ordering::Relaxed))
     }
 }
 
 /// Number of the call after the one with this number or word.
-#[inline]
 fn next(word: u32) -> u32 {
     word.wrapping_add(STATE + 1) & !STATE
 }
 
 /// Number of the call before the one with this number or word.
-#[inline]
 fn previous(word: u32) -> u32 {
     (word & !STATE).wrapping_sub(STATE + 1)
 }
 
 /// Whether a call comes after that of a claim. Keeps a process that was stopped for long from claiming an old
 /// call; numbers wrap around. Guarded by loom_a_call_that_was_backed_out_is_not_taken_later.
-#[inline]
 fn is_later(number: u32, claim: u32) -> bool {
     (number.wrapping_sub(claim & !STATE) as i32) > 0
 }
 
 /// Offset of a call slot; `call_slot` is below [`CALL_SLOTS`].
-#[inline]
 fn base(call_slot: u32) -> usize {
     FIRST + call_slot as usize * STRIDE
 }

@@ -80,13 +80,11 @@ impl<M: Memory> Doorbells<M> {
     }
 
     /// The bell of a thread's slot; `None` beyond [`SLOTS`].
-    #[inline]
     pub fn slot(&self, slot: u32) -> Option<Bell<'_, M>> {
         (slot < SLOTS).then(|| Bell { memory: &self.memory, base: BELLS + slot as usize * BELL, slot })
     }
 
     /// The slot of the thread to wake for new work.
-    #[inline]
     pub fn listener(&self) -> Option<u32> {
         self.memory.word(LISTENER).load(Ordering::Relaxed).checked_sub(1)
     }
@@ -128,7 +126,6 @@ impl<M: Memory> Doorbells<M> {
     }
 
     /// Whether any channel seems to have calls: one load.
-    #[inline]
     pub fn anything_ready(&self) -> bool {
         self.memory.word(SUMMARY).load(Ordering::Acquire) != 0
     }
@@ -153,7 +150,6 @@ impl<M: Memory> Doorbells<M> {
     }
 
     /// [`ring_listener`](Self::ring_listener) without its fence, for use after [`post`](Self::post).
-    #[inline]
     pub fn listener_to_wake(&self) -> Option<Bell<'_, M>> {
         let bell = self.slot(self.listener()?)?;
         bell.needs_wake().then_some(bell)
@@ -169,7 +165,6 @@ impl<M: Memory> Doorbells<M> {
     }
 
     /// Mode of priority inheritance, a number of the broker's.
-    #[inline]
     pub fn inherit(&self) -> u32 {
         self.memory.word(INHERIT).load(Ordering::Relaxed)
     }
@@ -181,7 +176,6 @@ impl<M: Memory> Doorbells<M> {
 
     /// Largest payload of a call or reply, in bytes, that fits the receiving area. A hint; values above a
     /// call slot's limit are not published.
-    #[inline]
     pub fn room(&self) -> u32 {
         self.memory.word(ROOM).load(Ordering::Relaxed)
     }
@@ -207,7 +201,6 @@ impl<M: Memory> Doorbells<M> {
     }
 
     /// A word of ready bits; `word` is below 32.
-    #[inline]
     fn ready_word(&self, word: u32) -> &AtomicU32 {
         self.memory.word(READY + word as usize * 4)
     }
@@ -273,13 +266,11 @@ impl<M> Clone for Bell<'_, M> {
 impl<M> Copy for Bell<'_, M> {}
 
 impl<M: Memory> Bell<'_, M> {
-    #[inline]
     fn word(&self, offset: usize) -> &AtomicU32 {
         self.memory.word(self.base + offset)
     }
 
     /// The slot number.
-    #[inline]
     #[must_use]
     pub fn number(&self) -> u32 {
         self.slot
@@ -299,7 +290,6 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// Whether the thread of this generation still has the slot.
-    #[inline]
     #[must_use]
     pub fn belongs_to(&self, generation: u32) -> bool {
         self.generation() == generation && self.tid() != 0
@@ -314,7 +304,6 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// Announces that the thread will [`sleep`](Self::sleep) unless it finds something now.
-    #[inline]
     pub fn announce_sleep(&self) {
         self.word(SLEEPING).store(1, Ordering::Relaxed);
         // Pairs with the fences in `post`, `ring_listener` and `ring`: either this thread finds what was
@@ -333,7 +322,6 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// Ends the announced sleep: the thread looks for work itself again.
-    #[inline]
     pub fn awake(&self) {
         // Most often the waker has cleared the word; then the line is not written. Acquire: pairs with the
         // Release in `needs_wake`.
@@ -344,7 +332,6 @@ impl<M: Memory> Bell<'_, M> {
 
     /// Returns whether the thread must be woken by [`wake`](Self::wake); called after publishing something
     /// for it.
-    #[inline]
     #[must_use]
     pub fn ring(&self) -> bool {
         // Like the fence in `post`. Guarded by loom_a_reply_wakes_its_caller.
@@ -353,7 +340,6 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// [`ring`](Self::ring) without its fence, for use after [`Doorbells::post`].
-    #[inline]
     #[must_use]
     pub fn needs_wake(&self) -> bool {
         let sleeping = self.word(SLEEPING);
@@ -370,28 +356,24 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// Whether the thread sleeps or is about to. A hint.
-    #[inline]
     #[must_use]
     pub fn is_sleeping(&self) -> bool {
         self.word(SLEEPING).load(Ordering::Relaxed) != 0
     }
 
     /// Kernel thread id of the slot's thread; 0 for none. A hint.
-    #[inline]
     #[must_use]
     pub fn tid(&self) -> u32 {
         self.word(TID).load(Ordering::Relaxed)
     }
 
     /// Number of threads that have had the slot.
-    #[inline]
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.word(GENERATION).load(Ordering::Relaxed)
     }
 
     /// Looper state of the thread, as the state file's bits.
-    #[inline]
     #[must_use]
     pub fn looper(&self) -> u32 {
         self.word(LOOPER).load(Ordering::Relaxed)

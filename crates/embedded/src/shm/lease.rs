@@ -77,7 +77,6 @@ pub struct Range {
 impl Range {
     /// The first byte after the range. Saturates.
     #[must_use]
-    #[inline]
     pub fn end(&self) -> u32 {
         self.start.saturating_add(self.len)
     }
@@ -93,17 +92,14 @@ pub struct Lease<M> {
 /// Operations of both sides.
 impl<M: Memory> Lease<M> {
     /// The lease that begins at `base`. An access panics if the memory does not hold [`SIZE`] bytes from there.
-    #[inline]
     pub fn at(memory: M, base: usize) -> Self {
         Self { memory, base }
     }
 
-    #[inline]
     fn load(&self, at: usize) -> u32 {
         self.memory.word(self.base + at).load(Ordering::Relaxed)
     }
 
-    #[inline]
     fn store(&self, at: usize, value: u32) {
         self.memory.word(self.base + at).store(value, Ordering::Relaxed);
     }
@@ -121,7 +117,6 @@ impl<M: Memory> Lease<M> {
 /// Operations of the owner.
 impl<M: Memory> Lease<M> {
     /// Places a buffer under a free entry; false if the lease is at another turn, and nothing was placed.
-    #[inline]
     pub fn place(&self, entry: u8, range: Range, turn: u32) -> bool {
         let at = ANNOUNCED + usize::from(entry) * 8;
         self.store(at + 4, range.len);
@@ -136,7 +131,6 @@ impl<M: Memory> Lease<M> {
     }
 
     /// Frees the buffer of an entry.
-    #[inline]
     pub fn give_back(&self, entry: u8) {
         let word = self.memory.word(self.base + ANNOUNCED + usize::from(entry) * 8);
         // Release: a reader that sees this store comes after all use of the buffer.

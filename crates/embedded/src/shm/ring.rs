@@ -39,7 +39,6 @@ fn record_at(count: u32, slots: u32) -> usize {
 }
 
 /// Whether a ring seems to hold a record, for threads without access to its consumer. A hint.
-#[inline]
 pub fn has_records<M: Memory>(memory: &M) -> bool {
     memory.word(HEAD).load(Ordering::Acquire) != memory.word(TAIL).load(Ordering::Relaxed)
 }

@@ -27,7 +27,6 @@ pub(super) struct Record {
 
 impl Record {
     /// The words of the record at this place.
-    #[inline]
     pub(super) fn encode(&self, place: u32) -> [u32; WORDS] {
         let Self { ts, cpu, writer, event } = self;
         let (kind, sent) = match event {
@@ -86,7 +85,6 @@ const NOBODY: Sent = Sent {
 };
 
 /// Sum over a record and its place. Each step is reversible, so that one changed word always changes the 64-bit sum.
-#[inline]
 fn check(place: u32, body: &[u32; WORDS - 1]) -> u32 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let sum = body

@@ -47,7 +47,6 @@ impl Clock {
         [Self::Boot, Self::Monotonic].into_iter().find(|clock| *clock as u32 == number)
     }
 
-    #[inline]
     fn now(self) -> u64 {
         match self {
             Self::Boot => sys::clock::boottime_ns(),
@@ -211,7 +210,6 @@ impl RecordWriter {
     }
 
     /// Writes an event of the calling thread, unless the recorder has stopped.
-    #[inline]
     pub(super) fn write(&self, event: &CallEvent) {
         let Self { memory, ring, clock, pid } = self;
         if memory.word_inside(SWITCH).load(Relaxed) == 0 {

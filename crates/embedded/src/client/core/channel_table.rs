@@ -78,7 +78,6 @@ impl ChannelTable {
     }
 
     /// The inbound channel of a ready bit.
-    #[inline]
     pub(crate) fn inbound(&self, bit: u32) -> Option<&Arc<Channel>> {
         self.inbound.get(bit as usize)?.as_ref().map(|inbound| &inbound.channel)
     }
@@ -90,34 +89,29 @@ impl ChannelTable {
     }
 
     /// Whether no orphaned or early call has to be checked again.
-    #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         self.orphans.is_empty() && self.early.is_empty()
     }
 
     /// A box for a call from this channel, reused if possible.
-    #[inline]
     pub(crate) fn spare_call(&mut self, channel: &Arc<Channel>) -> BoxedCall {
         let kept = self.inbound_mut(channel).and_then(|inbound| inbound.spare.pop());
         kept.unwrap_or_else(|| Box::new(SlotCall::new(channel.clone())))
     }
 
     /// Keeps the box of an ended call for reuse.
-    #[inline]
     pub(crate) fn keep_call(&mut self, call: BoxedCall) {
         if let Some(inbound) = self.inbound_mut(&call.channel) {
             inbound.spare.push(call);
         }
     }
 
-    #[inline]
     fn inbound_mut(&mut self, channel: &Arc<Channel>) -> Option<&mut Inbound> {
         let inbound = self.inbound.get_mut(channel.bit as usize)?.as_mut()?;
         Arc::ptr_eq(&inbound.channel, channel).then_some(inbound)
     }
 
     /// The route of a handle's calls; `None`: through the broker.
-    #[inline]
     pub(crate) fn handle(&mut self, handle: u32) -> Option<&mut Binding> {
         self.handles.get_mut(handle as usize)?.as_mut()
     }
@@ -134,7 +128,6 @@ impl ChannelTable {
     }
 
     /// The node of a binding.
-    #[inline]
     pub(super) fn node(&self, binding: (u32, u32)) -> Option<Node> {
         self.nodes.get(&binding).copied()
     }

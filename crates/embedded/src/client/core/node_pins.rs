@@ -59,13 +59,11 @@ impl NodePins {
     }
 
     /// Pins a node that has a binding, for a new call.
-    #[inline]
     pub(super) fn pin(&mut self, place: u32) {
         self.places[place as usize].calls += 1;
     }
 
     /// Unpins a node after a call; returns the held returns if it was the last call.
-    #[inline]
     pub(super) fn unpin(&mut self, place: u32) -> Vec<Later> {
         let node = &mut self.places[place as usize];
         node.calls -= 1;

@@ -8,13 +8,11 @@ use crate::rpc::protocol::ThreadKey;
 
 impl Core {
     /// Marks a thread as taking in new work. `takes_any`: it would take any of it.
-    #[inline]
     pub(crate) fn begin_intake(&mut self, slot: u32, takes_any: bool) {
         self.seeker = takes_any.then_some(slot);
     }
 
     /// Ends that: everything new is taken in.
-    #[inline]
     pub(crate) fn end_intake(&mut self) {
         self.seeker = None;
     }
@@ -63,14 +61,12 @@ impl Core {
     }
 
     /// Routes the calls again that were set aside for a thread.
-    #[inline]
     pub(crate) fn release_early(&mut self, slot: u32) {
         if !self.thread(slot).early.is_empty() {
             self.release_all_early(slot);
         }
     }
 
-    #[cold]
     fn release_all_early(&mut self, slot: u32) {
         let thread = self.thread(slot);
         let key = thread.key;
@@ -81,7 +77,6 @@ impl Core {
 
     /// Takes the next item for a thread to read: its own first, then the process's if the thread may take
     /// that.
-    #[inline]
     pub(crate) fn take(&mut self, slot: u32, takes_any: bool) -> Option<Todo> {
         let own = self.thread(slot).pop();
         if own.is_some() || !takes_any || self.queue.is_empty() {
@@ -92,7 +87,6 @@ impl Core {
     }
 
     /// Whether this thread has a reason to wake.
-    #[inline]
     pub(crate) fn has_work(&mut self, slot: u32, takes_any: bool) -> bool {
         self.thread(slot).urgent || takes_any && !self.queue.is_empty()
     }

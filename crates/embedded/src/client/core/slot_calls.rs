@@ -17,7 +17,6 @@ use crate::rpc::protocol::Request;
 /// Calls made by this process.
 impl Core {
     /// Records a published call; returns the place of its acknowledgement in the thread's queue.
-    #[inline]
     pub(crate) fn begin_slot_call(&mut self, slot: u32, ticket: SlotTicket) -> usize {
         if let Some(bound) = self.channels.handle(ticket.handle) {
             bound.calls += 1;
@@ -74,7 +73,6 @@ impl Core {
     }
 
     /// Records the end of a call; sends the commands held until the handle's last call.
-    #[inline]
     pub(crate) fn slot_call_over(&mut self, ticket: &SlotTicket) {
         let Some(bound) = self.channels.handle(ticket.handle) else { return };
         if bound.channel.id != ticket.channel.id {
@@ -140,7 +138,6 @@ impl Core {
 
     /// Releases a node's pin, when a call's buffer is given back or the call failed. After the last one the
     /// node's owner gets the held returns.
-    #[inline]
     pub(crate) fn unpin(&mut self, pin: u32) {
         for (word, payload) in self.channels.pins.unpin(pin) {
             self.route(Todo::Small(word, payload));
@@ -155,7 +152,6 @@ impl Core {
     /// Queues the acknowledgement of a reply that is about to be published; returns its place in the thread's
     /// queue. It must come first: the caller may continue at once, and its next call may come to this very
     /// thread.
-    #[inline]
     pub(crate) fn begin_slot_reply(&mut self, slot: u32) -> usize {
         let thread = self.thread(slot);
         let acknowledgement = thread.acknowledge();

@@ -154,7 +154,6 @@ impl Thread {
     }
 
     /// Queues the acknowledgement of a transaction that the thread sends; returns its place in the queue.
-    #[inline]
     pub(crate) fn acknowledge(&mut self) -> usize {
         let place = self.todo.len();
         self.todo.push(Todo::Word(br::TRANSACTION_COMPLETE));
@@ -168,7 +167,6 @@ impl Thread {
     }
 
     /// Takes the oldest item.
-    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Todo> {
         let todo = self.todo.pop()?;
         self.urgent &= !self.todo.is_empty();
@@ -179,20 +177,17 @@ impl Thread {
     }
 
     /// Number of transactions on the stack and in the queue.
-    #[inline]
     pub(crate) fn depth(&self) -> u32 {
         self.stack.len() as u32 + self.todo.transactions()
     }
 
     /// Whether the thread may take the process's work (contract WR-10, LP-09).
-    #[inline]
     pub(crate) fn is_free(&self) -> bool {
         self.stack.is_empty() && self.todo.is_empty() && self.held.is_empty()
     }
 
     /// Whether the thread may start a two-way call: its last one is answered, and its own queue begins with no
     /// transaction (contract TX-13, TX-15).
-    #[inline]
     pub(crate) fn may_call(&self) -> bool {
         !matches!(self.stack.last(), Some(Frame::Calling(_))) && !self.todo.begins_with_transaction()
     }
@@ -250,7 +245,6 @@ impl Thread {
     /// Queues the ends of calls that the thread may now read; returns whether there were any. The kernel
     /// unwinds a chain of calls from its far end: a thread never reads the end of a call while it serves, or
     /// has yet to read, a nested call that came back from there. It would take that end for its next call's.
-    #[inline]
     pub(crate) fn release_held(&mut self) -> bool {
         !self.held.is_empty() && !self.is_sending() && !self.todo.has_call() && self.release_all_held()
     }
@@ -265,7 +259,6 @@ impl Thread {
     }
 
     /// The threads that wait for the call that this thread serves; `None` if it serves none.
-    #[inline]
     pub(crate) fn lineage(&self) -> Option<Box<Lineage>> {
         self.stack.iter().rev().find_map(|frame| match frame {
             Frame::Serving(Served::Broker(call)) => Some(Box::new(call.lineage)),
@@ -275,7 +268,6 @@ impl Thread {
     }
 
     /// The call in a call slot that this thread waits for.
-    #[inline]
     pub(crate) fn awaited_slot(&self) -> Option<&SlotTicket> {
         match self.stack.last() {
             Some(Frame::Calling(Awaited::CallSlot(ticket))) => Some(ticket),

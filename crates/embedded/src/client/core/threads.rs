@@ -38,12 +38,10 @@ impl ThreadTable {
         Self { by_slot: Vec::new(), by_tid: QuickMap::default() }
     }
 
-    #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&Thread> {
         self.by_slot.get(slot as usize)?.as_deref()
     }
 
-    #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Thread> {
         self.by_slot.get_mut(slot as usize)?.as_deref_mut()
     }
@@ -56,7 +54,6 @@ impl ThreadTable {
 /// The table of threads.
 impl Core {
     /// The slot of a thread; `None` if its slot has another thread now.
-    #[inline]
     pub(crate) fn slot_of(&self, key: ThreadKey) -> Option<u32> {
         (self.threads.get(key.slot)?.key == key).then_some(key.slot)
     }
@@ -92,7 +89,6 @@ impl Core {
     }
 
     /// Number of transactions on the stack and in the queue of a thread; `None` for an empty slot.
-    #[inline]
     pub(crate) fn depth(&self, slot: u32) -> Option<u32> {
         Some(self.threads.get(slot)?.depth())
     }
@@ -106,7 +102,6 @@ impl Core {
 /// Threads that wait for any work.
 impl Core {
     /// Offers a thread for any work.
-    #[inline]
     pub(crate) fn offer(&mut self, slot: u32) {
         if !self.idle.contains(&slot) {
             self.idle.push(slot);
@@ -121,7 +116,6 @@ impl Core {
     }
 
     /// Withdraws an offer, because the thread got work or goes away.
-    #[inline]
     pub(crate) fn withdraw(&mut self, slot: u32) {
         for list in [&mut self.idle, &mut self.pollers] {
             // Most often the last one.
@@ -132,13 +126,11 @@ impl Core {
     }
 
     /// The thread that senders wake for new work: the one that became idle last, or one that polls.
-    #[inline]
     pub(crate) fn listener(&self) -> Option<u32> {
         self.idle.last().or(self.pollers.last()).copied()
     }
 
     /// The idle thread to wake because work is left in the queue.
-    #[inline]
     pub(crate) fn needed_idle_thread(&self) -> Option<u32> {
         if self.queue.is_empty() { None } else { self.idle.last().copied() }
     }
@@ -173,7 +165,6 @@ impl Core {
     }
 
     /// Whether this thread is to request another looper, which it does once (contract LP-01, LP-02).
-    #[inline]
     pub(crate) fn request_looper(&mut self, slot: u32) -> bool {
         let LooperPool { max, started, requested } = self.pool;
         let wanted = !requested && started < max && self.idle.is_empty() && self.is_looper(slot);

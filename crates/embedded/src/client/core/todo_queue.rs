@@ -17,43 +17,36 @@ impl TodoQueue {
         Self { items: VecDeque::with_capacity(8), transactions: 0 }
     }
 
-    #[inline]
     pub(super) fn push(&mut self, todo: Todo) {
         self.transactions += u32::from(todo.is_transaction());
         self.items.push_back(todo);
     }
 
-    #[inline]
     pub(super) fn pop(&mut self) -> Option<Todo> {
         let todo = self.items.pop_front()?;
         self.transactions -= u32::from(todo.is_transaction());
         Some(todo)
     }
 
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
     /// Number of calls and replies.
-    #[inline]
     pub(crate) fn transactions(&self) -> u32 {
         self.transactions
     }
 
     /// Whether the oldest item is a call or a reply.
-    #[inline]
     pub(super) fn begins_with_transaction(&self) -> bool {
         self.transactions > 0 && self.items.front().is_some_and(Todo::is_transaction)
     }
 
     /// Whether any item is a call.
-    #[inline]
     pub(super) fn has_call(&self) -> bool {
         self.transactions > 0 && self.items.iter().any(Todo::is_call)
     }

@@ -20,7 +20,6 @@ pub struct Called {
 impl Iterator for Called {
     type Item = u32;
 
-    #[inline]
     fn next(&mut self) -> Option<u32> {
         if self.bits == 0 {
             return None;
@@ -35,7 +34,6 @@ impl<M: Memory> CallSlots<M> {
     /// The call slots that have a call, in turn. A callee that has taken the channel's ready mark
     /// [takes](Self::take_into) each one. A call published later is marked again by its
     /// caller.
-    #[inline]
     pub fn called(&self) -> Called {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(CALL_SLOTS);
         let bits = (0..used).filter(|call_slot| {
@@ -72,7 +70,6 @@ impl<M: Memory> CallSlots<M> {
     ///
     /// # Errors
     /// The call's header is invalid; so is the content of `request` then.
-    #[inline]
     pub fn take_into(&self, call_slot: u32, request: &mut Request) -> Result<bool, Corrupt> {
         if call_slot >= CALL_SLOTS {
             return Ok(false);
@@ -99,7 +96,6 @@ impl<M: Memory> CallSlots<M> {
         Ok(true)
     }
 
-    #[inline(never)]
     fn take_links(&self, call_slot: u32, links: usize, request: &mut Request) -> Result<(), Corrupt> {
         let mut more = [0; REQUEST_MORE];
         self.memory
@@ -109,7 +105,6 @@ impl<M: Memory> CallSlots<M> {
 
     /// Whether this value of a request's word is a call that nobody has taken. Also true for an invalid
     /// state, which is reported when the call is taken.
-    #[inline]
     fn waits(&self, call_slot: u32, word: u32) -> bool {
         word != 0 && self.is_unclaimed(call_slot, word & !STATE)
     }

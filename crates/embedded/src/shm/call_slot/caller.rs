@@ -52,7 +52,6 @@ impl<M: Memory> CallSlots<M> {
     }
 
     /// Writes a call's lineage after its header; returns the length of both in bytes.
-    #[cold]
     fn put_links(&self, call_slot: u32, links: &[Link]) -> usize {
         let len = header::len_with(links.len());
         self.memory
@@ -62,7 +61,6 @@ impl<M: Memory> CallSlots<M> {
 
     /// Takes back a call that the callee has not taken; returns whether it did. If not, the call is being
     /// served and its reply will come.
-    #[cold]
     pub fn back_out(&self, call: Call) -> bool {
         let Call { call_slot, number } = call;
         let mut before = self.claim(call_slot).load(Ordering::Relaxed);
@@ -87,7 +85,6 @@ impl<M: Memory> CallSlots<M> {
     }
 
     /// Whether [`poll_reply`](Self::poll_reply) will return an outcome: one load.
-    #[inline]
     pub fn is_answered(&self, call: Call) -> bool {
         let word = self.reply_word(call.call_slot).load(Ordering::Acquire);
         word & !STATE == call.number && word & STATE != 0

@@ -64,7 +64,6 @@ impl RequestHeader {
     }
 
     /// Encodes the fixed part after the call slot's word. Uses the argument `shape`, not the field.
-    #[inline]
     pub(super) fn encode(&self, shape: Shape) -> RequestWords {
         let [data_size, rest] = shape.encode();
         [
@@ -83,7 +82,6 @@ impl RequestHeader {
     }
 
     /// Decodes the fixed part; returns the number of links in the lineage.
-    #[inline(always)]
     pub(super) fn decode(&mut self, word: impl Fn(usize) -> u32) -> Result<usize, Corrupt> {
         self.binding = word(0);
         self.code = word(1);

@@ -26,7 +26,6 @@ pub struct UnderWay {
 
 impl<M: Memory> CallSlots<M> {
     /// Notes which thread of the callee serves a call, by the slot of its doorbell.
-    #[inline]
     pub fn note_server(&self, taken: Taken, thread: u32) {
         let word = above(taken.number) | (thread + 1) & THREAD;
         self.memory.word(base(taken.call_slot) + SERVER).store(word, Ordering::Relaxed);

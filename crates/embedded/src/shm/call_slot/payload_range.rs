@@ -23,14 +23,12 @@ pub struct PayloadRange {
 
 impl PayloadRange {
     /// Range of a request's `len` bytes. `header`: length of the header before them.
-    #[inline]
     pub(super) fn request(call_slot: u32, header: usize, len: usize) -> Self {
         let at = if header + len <= AREA { base(call_slot) + header } else { large(call_slot, 0) };
         Self { at, len }
     }
 
     /// Range of a reply's `len` bytes.
-    #[inline]
     pub(super) fn reply(call_slot: u32, len: usize) -> Self {
         let is_small = REPLY_FIXED + len <= AREA;
         let at = if is_small { base(call_slot) + REPLY + REPLY_FIXED } else { large(call_slot, 1) };

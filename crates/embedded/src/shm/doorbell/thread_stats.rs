@@ -96,14 +96,12 @@ impl<M: Memory> Doorbells<M> {
 }
 
 impl<M: Memory> Bell<'_, M> {
-    #[inline]
     fn own(&self, offset: usize) -> &sys::sync::AtomicU32 {
         self.word(COUNTS + offset)
     }
 
     /// Counts one event of this thread; only the thread itself may call it. Ignores an index beyond
     /// [`COUNTERS`].
-    #[inline]
     pub fn count(&self, index: usize) {
         if index < COUNTERS {
             let count = self.own(index * 4);
@@ -113,26 +111,22 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// Length of the thread's transaction stack plus its unread replies.
-    #[inline]
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.own(DEPTH).load(Ordering::Relaxed)
     }
 
     /// Sets the depth. Not in the bell's line, which the waking CPU has.
-    #[inline]
     pub fn set_depth(&self, depth: u32) {
         self.own(DEPTH).store(depth, Ordering::Relaxed);
     }
 
     /// Marks the thread as waiting for work; with `ready` also for the process's.
-    #[inline]
     pub fn begin_waiting(&self, ready: bool) {
         self.own(WAITING).store(if ready { WAITS | READY } else { WAITS }, Ordering::Relaxed);
     }
 
     /// Clears the mark.
-    #[inline]
     pub fn end_waiting(&self) {
         self.own(WAITING).store(0, Ordering::Relaxed);
     }

@@ -46,7 +46,6 @@ pub(super) struct HandOver {
 
 impl HandOver {
     /// Whether the next wait is to begin with a hand-over; counts the waits that skip it.
-    #[inline]
     pub(super) fn is_next(&mut self) -> bool {
         if self.skipping > 0 {
             self.skipping -= 1;
@@ -55,7 +54,6 @@ impl HandOver {
         self.not_before_ns == 0 || self.may_again()
     }
 
-    #[cold]
     fn may_again(&mut self) -> bool {
         let may = coarse_ns() >= self.not_before_ns;
         if may {
@@ -65,7 +63,6 @@ impl HandOver {
     }
 
     /// Hands over by `offer`; returns whether the awaited event came.
-    #[inline]
     pub(super) fn carry_out(&mut self, offer: impl FnOnce(), ready: impl FnOnce() -> bool) -> bool {
         let begun = self.is_suspect.then(Instant::now);
         offer();
@@ -83,7 +80,6 @@ impl HandOver {
         is_there
     }
 
-    #[cold]
     fn suspect(&mut self, now_ns: u64, begun: Option<Instant>) {
         self.seen_ns = now_ns;
         self.is_suspect = begun.is_none();
@@ -93,7 +89,6 @@ impl HandOver {
         }
     }
 
-    #[cold]
     fn fail(&mut self) {
         self.skip = (self.skip * 2).clamp(1, LONGEST_SKIP);
         self.skipping = self.skip;

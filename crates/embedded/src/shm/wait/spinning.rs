@@ -30,13 +30,11 @@ impl Spinning {
     }
 
     /// Whether the next wait is to begin with a spin.
-    #[inline]
     pub(super) fn is_next(&self) -> bool {
         self.skipping == 0
     }
 
     /// Records a wait that began without a spin.
-    #[inline]
     pub(super) fn skipped(&mut self) {
         self.skipping = self.skipping.saturating_sub(1);
     }
