@@ -144,7 +144,6 @@ impl Background {
 
     /// The calling thread has read a transaction and is about to serve it, at the nice that the
     /// driver gave it. Drop the result when it has served.
-    #[inline]
     pub(crate) fn serve(&self) -> Away<'_> {
         match self.mover {
             Mover::Nobody => Away(None),
@@ -152,7 +151,6 @@ impl Background {
         }
     }
 
-    #[cold]
     fn leave_foreground(&self) -> Away<'_> {
         // Asking about oneself cannot fail.
         let nice = sched::nice_of(0).unwrap_or(0);

@@ -46,7 +46,6 @@ pub(crate) enum AfterAccepted {
 }
 
 /// Whether a return speaks about this thread's own transaction.
-#[inline]
 pub(crate) fn concerns_call(got: ReturnWord) -> bool {
     matches!(
         got.0,
@@ -71,7 +70,6 @@ fn refusal(got: ReturnWord) -> Option<Refusal> {
 
 impl Sent {
     /// Moves on; everything but an acknowledgement or a refusal is forbidden.
-    #[inline]
     pub(crate) fn on(self, got: ReturnWord) -> Result<AfterSent, ProtocolError> {
         let taken = match got.0 {
             br::TRANSACTION_COMPLETE => Taken::Complete,
@@ -88,7 +86,6 @@ impl Sent {
 
 impl Accepted {
     /// Moves on; everything but a reply or a refusal is forbidden.
-    #[inline]
     pub(crate) fn on(self, got: ReturnWord) -> Result<AfterAccepted, ProtocolError> {
         match got.0 {
             br::REPLY => Ok(AfterAccepted::Replied),

@@ -85,7 +85,6 @@ impl<C: Connection> ProcessInner<C> {
     }
 
     /// The next return, left where it is.
-    #[inline]
     fn next_return(&self, thread: &ThreadState, payload: Payload<'_>) -> Result<ReturnWord, TransactError> {
         loop {
             match thread.peek()? {
@@ -183,7 +182,6 @@ impl<C: Connection> ProcessInner<C> {
     }
 
     /// Takes a return that is not the outcome of this thread's own transaction, and acts on it.
-    #[inline]
     pub(crate) fn execute(&self, thread: &Rc<ThreadState>, word: ReturnWord) -> Result<(), DecodeError> {
         if matches!(word.0, br::TRANSACTION | br::TRANSACTION_SEC_CTX) {
             let delivery = thread.take_delivery(word)?;
@@ -239,7 +237,6 @@ impl<C: Connection> ProcessInner<C> {
     }
 
     /// Answers a call whose buffer cannot be read, so that the caller does not wait for ever.
-    #[cold]
     fn answer_unreadable(&self, thread: &Rc<ThreadState>, delivery: &Delivery) {
         let data = StatusCode::FAILED_TRANSACTION.0.to_ne_bytes();
         let payload = Payload { data: &data, ..Payload::default() };
@@ -291,7 +288,6 @@ impl<C: Connection> Runtime for ProcessInner<C> {
         self.me.upgrade().expect("whoever calls a process holds it")
     }
 
-    #[inline]
     fn thread(&self) -> Rc<ThreadState> {
         ThreadState::current(self.shared.id, || self.me.clone())
     }
@@ -340,7 +336,6 @@ impl<C: Connection> Runtime for ProcessInner<C> {
         self.connection.take_fd(address)
     }
 
-    #[inline]
     fn settle(&self, thread: &ThreadState) {
         if thread.must_flush(self.connection.map_size(), &self.shared.kept) {
             self.flush(thread);

@@ -23,7 +23,6 @@ pub struct Incoming<'t, R> {
 
 impl<'t, R> Incoming<'t, R> {
     /// A delivered call.
-    #[inline]
     pub(crate) fn delivered(call: &Transaction<'t>, reader: R) -> Self {
         Self { info: call.info(), reader }
     }
@@ -122,7 +121,6 @@ pub(crate) enum ReplyPayload<'p, P> {
 }
 
 /// The reply of a two-way call; a reply of one status word is an error.
-#[inline]
 pub(crate) fn reply_of(outcome: Outcome<'_>) -> Result<Received<'_>, CallError> {
     match outcome {
         Outcome::Replied { flags, received } if flags.0 & tf::STATUS_CODE != 0 => {

@@ -46,13 +46,11 @@ impl OutstandingTransactions {
     ///
     /// # Errors
     /// The return is for an outer transaction, but acknowledges nothing.
-    #[inline]
     pub(crate) fn is_for_an_outer_one(&self, word: ReturnWord, written: u64) -> Result<bool, ProtocolError> {
         let none = self.unacknowledged.borrow().is_empty();
         if none { Ok(false) } else { self.give_out(word, written) }
     }
 
-    #[cold]
     fn give_out(&self, word: ReturnWord, written: u64) -> Result<bool, ProtocolError> {
         let mut unacknowledged = self.unacknowledged.borrow_mut();
         let waits = |(sent, found): &&mut (SentAt, Option<AfterSent>)| found.is_none() && sent.end <= written;
@@ -65,7 +63,6 @@ impl OutstandingTransactions {
     }
 
     /// Marks the reply of a call as awaited until the result is dropped.
-    #[inline]
     pub(crate) fn await_answer(&self) -> Awaited<'_> {
         self.awaited.set(self.awaited.get() + 1);
         Awaited(self)
@@ -102,7 +99,6 @@ pub(crate) struct Awaited<'t>(&'t OutstandingTransactions);
 
 impl Awaited<'_> {
     /// The refusal that came early for this call.
-    #[inline]
     pub(crate) fn early(&self) -> Option<Refusal> {
         let mut early = self.0.early.borrow_mut();
         let place = self.0.awaited.get();

@@ -66,7 +66,6 @@ codes! {
 
 impl StatusCode {
     /// The status in a reply of one word (`TF_STATUS_CODE`).
-    #[cold]
     pub(crate) fn of_reply(data: &[u8]) -> Self {
         match data.first_chunk() {
             Some(word) => match Self(i32::from_le_bytes(*word)) {

@@ -30,7 +30,6 @@ pub struct Reply<'p> {
 impl Reply<'_> {
     /// Reads the results.
     #[must_use]
-    #[inline]
     pub fn reader(&self) -> Reader<'_> {
         let mut reader = match &self.payload {
             ReplyPayload::Received(received) => Reader::of_received(received, self.release),
@@ -42,7 +41,6 @@ impl Reply<'_> {
     }
 
     /// Steps over the status word, or takes the exception that stands there.
-    #[inline]
     fn skip_status(&mut self) -> Result<(), Status> {
         let mut reader = self.reader();
         reader.read_status()?;
@@ -61,7 +59,6 @@ impl Proxy {
     ///
     /// # Errors
     /// See [`CallError`].
-    #[inline]
     pub fn transact(&self, code: u32, request: &Parcel) -> Result<Reply<'_>, CallError> {
         let received = reply_of(self.transact_payload(code, TransactionFlags::CALL, request.payload())?)?;
         Ok(Reply { payload: ReplyPayload::Received(received), release: self.release(), results: 0 })
@@ -78,14 +75,12 @@ impl Binder {
 
     /// An empty request in the dialect that the object's process speaks.
     #[must_use]
-    #[inline]
     pub fn bare_request(&self) -> Parcel {
         Parcel::for_release(self.release())
     }
 
     /// A request to an interface of the object: the header is written, append the arguments.
     #[must_use]
-    #[inline]
     pub fn request(&self, descriptor: &str) -> Parcel {
         let mut request = self.bare_request();
         request.write_header(descriptor);
@@ -97,7 +92,6 @@ impl Binder {
     ///
     /// # Errors
     /// See [`CallError`].
-    #[inline]
     pub fn call(&self, code: u32, request: Parcel) -> Result<Reply<'_>, CallError> {
         let mut reply = self.transact(code, &request)?;
         reply.skip_status()?;
@@ -123,7 +117,6 @@ impl Binder {
     ///
     /// # Errors
     /// See [`CallError`].
-    #[inline]
     pub fn transact(&self, code: u32, request: &Parcel) -> Result<Reply<'_>, CallError> {
         match self {
             Self::Remote(proxy) => proxy.transact(code, request),

@@ -18,7 +18,6 @@ const MARK_SYSTEM: u32 = u32::from_be_bytes(*b"SYST");
 
 impl Parcel {
     /// Writes the header of this parcel's release for an interface.
-    #[inline]
     pub fn write_header(&mut self, descriptor: &str) {
         let generation = self.release().generation();
         self.write_u32(if generation == Generation::Aidl { POLICY_OLD } else { POLICY });
@@ -38,7 +37,6 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `BAD_TYPE`: the call is for another interface, or there is no header.
-    #[inline]
     pub fn read_header(&mut self, descriptor: &str) -> Result<(), StatusCode> {
         let start = self.position();
         for words in [3, 2, 1] {

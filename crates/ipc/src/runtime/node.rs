@@ -169,7 +169,6 @@ impl Nodes {
     }
 
     /// The node that a return or an object names.
-    #[inline]
     pub(crate) fn find(&self, ptr: NodePtr, cookie: Cookie) -> Option<Node> {
         let table = self.read();
         let slot = table.slots.get(usize::try_from(cookie.0).ok()?).filter(|slot| slot.ptr == ptr.0)?;

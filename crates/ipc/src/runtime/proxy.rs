@@ -46,7 +46,6 @@ impl Proxy {
     ///
     /// # Errors
     /// See [`TransactError`]; a refusal carries the driver's reason.
-    #[inline]
     pub fn transact_payload(
         &self,
         code: u32,

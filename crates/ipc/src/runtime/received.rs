@@ -46,7 +46,6 @@ pub(crate) struct Lent<'t> {
 
 impl<'t> Received<'t> {
     /// Takes over a delivery; its buffer is given back also on error.
-    #[inline]
     pub(crate) fn adopt(
         runtime: &'t dyn Runtime,
         thread: Rc<ThreadState>,
@@ -95,7 +94,6 @@ impl<'t> Received<'t> {
     }
 
     /// The bytes and what reads them, for as long as the driver leaves them here; see [`Lent`].
-    #[inline]
     pub(crate) fn lent(&self) -> Lent<'t> {
         Lent { runtime: self.runtime, data: self.data, offsets: self.offsets }
     }
@@ -122,7 +120,6 @@ impl<'t> Received<'t> {
 
 /// Data and offsets, each by its address and length. Drivers put the offsets behind the data, so that most often one
 /// look at the receiving area finds both.
-#[inline(never)]
 fn with_offsets(
     runtime: &dyn Runtime,
     (data, data_size): (u64, u64),
@@ -143,7 +140,6 @@ pub(crate) fn object_offsets(offsets: &[u8]) -> impl Iterator<Item = u64> + '_ {
 }
 
 impl Drop for Received<'_> {
-    #[inline]
     fn drop(&mut self) {
         let bytes = (self.data.len() + self.offsets.len()) as u64;
         // A length that no driver delivers must not overflow the count either.

@@ -38,7 +38,6 @@ pub struct Transaction<'t> {
 }
 
 impl<'t> Transaction<'t> {
-    #[inline]
     pub(crate) fn new(runtime: &'t dyn Runtime, received: Received<'t>, delivery: &Delivery) -> Self {
         let Delivery { code, flags, sender_pid, sender_euid, security_context, .. } = *delivery;
         let security_context = security_context.map(|address| SecurityContext { runtime, address });

@@ -46,13 +46,11 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    #[inline]
     fn rest(&self) -> &[u8] {
         &self.bytes[self.at..self.len]
     }
 
     /// Gives up on the rest: past an error, offsets mean nothing.
-    #[cold]
     fn broken(&mut self, word: Option<ReturnWord>) -> DecodeError {
         let have = self.rest().len() - word.map_or(0, |_| WORD);
         let at = std::mem::replace(&mut self.at, self.len);
@@ -105,7 +103,6 @@ impl ThreadState {
 
     /// The calling thread's state in a process. Made at first use; while the thread's local storage
     /// is being torn down, a new one that lasts as long as its use.
-    #[inline]
     pub(crate) fn current(process: u64, runtime: impl Fn() -> Weak<dyn Runtime>) -> Rc<Self> {
         let found = THREADS.try_with(|threads| {
             let mut threads = threads.borrow_mut();
@@ -131,7 +128,6 @@ impl ThreadState {
     }
 
     /// The next return of the last read that means anything, left where it is.
-    #[inline]
     pub(crate) fn peek(&self) -> Result<Option<ReturnWord>, DecodeError> {
         let mut input = self.input.borrow_mut();
         loop {
@@ -146,13 +142,11 @@ impl ThreadState {
     }
 
     /// Takes a return without payload that was peeked at.
-    #[inline]
     pub(crate) fn take_word(&self) {
         self.input.borrow_mut().at += WORD;
     }
 
     /// Takes a transaction or reply that was peeked at.
-    #[inline]
     pub(crate) fn take_delivery(&self, word: ReturnWord) -> Result<Delivery, DecodeError> {
         let mut input = self.input.borrow_mut();
         let Some(delivery) = Delivery::decode(input.rest()) else { return Err(input.broken(Some(word))) };
@@ -177,7 +171,6 @@ impl ThreadState {
     }
 
     /// Queues a transaction or reply; returns the range of the stream it takes.
-    #[inline]
     pub(crate) fn queue_payload(&self, put: impl FnOnce(&mut Commands)) -> std::ops::Range<u64> {
         let mut out = self.out.borrow_mut();
         let start = self.written.get() + out.as_bytes().len() as u64;
@@ -186,7 +179,6 @@ impl ThreadState {
     }
 
     /// Queues `BC_FREE_BUFFER`. Plain buffers may wait for the thread's next exchange.
-    #[inline]
     pub(crate) fn queue_free(&self, buffer: BufferAddress, bytes: u64, plain: bool) {
         self.out.borrow_mut().free_buffer(buffer);
         self.kept.set(self.kept.get().saturating_add(bytes));
@@ -197,12 +189,10 @@ impl ThreadState {
 
     /// Whether what is queued must not wait for the thread's next call. `kept` counts what the
     /// threads of the process keep.
-    #[inline]
     pub(crate) fn must_flush(&self, map_size: usize, kept: &AtomicU64) -> bool {
         self.is_idle() && (self.urgent.get() || self.keeps_too_much(map_size as u64, kept))
     }
 
-    #[inline]
     fn keeps_too_much(&self, map_size: u64, kept: &AtomicU64) -> bool {
         let own = self.kept.get();
         if own <= map_size / KEPT_UNCOUNTED {
@@ -213,7 +203,6 @@ impl ThreadState {
     }
 
     /// Notes that everything queued was written.
-    #[inline]
     pub(crate) fn all_written(&self, kept: &AtomicU64) {
         self.urgent.set(false);
         self.kept.set(0);
@@ -247,13 +236,11 @@ impl ThreadState {
     }
 
     /// Whether the thread is in no call and no pool.
-    #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.depth.get() == 0
     }
 
     /// Notes that an exchange will follow, until the result is dropped.
-    #[inline]
     pub(crate) fn deeper(&self) -> Deeper<'_> {
         self.depth.set(self.depth.get() + 1);
         Deeper(self)
