@@ -198,7 +198,6 @@ where
 }
 
 /// Calls a service of bare transactions. `read` decodes the reply; `None` for one that is malformed.
-#[inline]
 pub(crate) fn call_bare<T>(
     proxy: &Proxy,
     code: u32,

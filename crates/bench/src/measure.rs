@@ -83,12 +83,10 @@ pub(crate) trait Pulse {
 }
 
 impl Pulse for procgroup::Watchdog {
-    #[inline]
     fn beat(&self, _now_ns: u64) {
         self.beat();
     }
 
-    #[inline]
     fn stop(&self) -> bool {
         sys::stop_signal::received().is_some()
     }
@@ -178,7 +176,6 @@ pub(crate) fn of_samples(times: &[u64], cpu_total: u64) -> Option<Measurement> {
 }
 
 /// Makes `calls` calls, at least one.
-#[inline]
 fn several<R: RoundTrip>(round_trip: &mut R, calls: u64, marks: bool) -> Result<(), CallError> {
     for _ in 1..calls {
         round_trip.call()?;

@@ -136,18 +136,15 @@ macro_rules! numbers {
         impl Value for $ty {
             type Given<'a> = Self;
 
-            #[inline]
             fn write(given: Self, parcel: &mut Parcel) -> Result<(), StatusCode> {
                 parcel.$write(given);
                 Ok(())
             }
 
-            #[inline]
             fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
                 reader.$read()
             }
 
-            #[inline]
             fn given(&self) -> Self {
                 *self
             }
@@ -216,7 +213,6 @@ impl Element for u8 {
 impl Value for String {
     type Given<'a> = &'a str;
 
-    #[inline]
     fn write(given: &str, parcel: &mut Parcel) -> Result<(), StatusCode> {
         parcel.write_str(given);
         Ok(())
@@ -226,7 +222,6 @@ impl Value for String {
         reader.read_str()
     }
 
-    #[inline]
     fn given(&self) -> &str {
         self
     }

@@ -14,13 +14,11 @@ impl Members {
         Self([const { AtomicU64::new(0) }; LIMIT as usize / 64])
     }
 
-    #[inline]
     fn bit(&self, fd: RawFd) -> Option<(&AtomicU64, u64)> {
         let fd = usize::try_from(fd).ok()?;
         Some((self.0.get(fd / 64)?, 1 << (fd % 64)))
     }
 
-    #[inline]
     pub(crate) fn has(&self, fd: RawFd) -> bool {
         self.bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
     }

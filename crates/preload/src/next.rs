@@ -21,7 +21,6 @@ impl Next {
     }
 
     /// Its address; null if there is none.
-    #[inline]
     fn get(&self) -> *mut c_void {
         match self.address.load(Ordering::Relaxed) {
             unknown if unknown.is_null() => self.find(),
@@ -29,7 +28,6 @@ impl Next {
         }
     }
 
-    #[cold]
     fn find(&self) -> *mut c_void {
         // SAFETY: the name is NUL-terminated; RTLD_NEXT may be used in a library.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
@@ -63,7 +61,6 @@ macro_rules! next {
         ///
         /// # Safety
         /// The arguments are what that function takes.
-        #[inline]
         pub(crate) unsafe fn $name($($arg: $type),*) -> $result {
             static NEXT: Next = Next::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,

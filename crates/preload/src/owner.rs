@@ -8,7 +8,6 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// The process to which the tables belong.
 #[must_use]
-#[inline]
 pub fn owner() -> u32 {
     OWNER.load(Ordering::Relaxed)
 }

@@ -55,21 +55,18 @@ pub(crate) fn write() -> RwLockWriteGuard<'static, Table> {
 
 /// True if a descriptor names a device.
 #[must_use]
-#[inline]
 pub fn has(fd: RawFd) -> bool {
     MEMBERS.has(fd)
 }
 
 /// True if anything is mapped.
 #[must_use]
-#[inline]
 pub(crate) fn has_mapped() -> bool {
     MAPPED.load(Ordering::Relaxed) > 0
 }
 
 /// The device that a descriptor names.
 #[must_use]
-#[inline]
 pub fn find(fd: RawFd) -> Option<Arc<OpenFile>> {
     if has(fd) { read().files.get(&fd).cloned() } else { None }
 }

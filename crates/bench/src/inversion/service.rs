@@ -132,7 +132,6 @@ impl Callee {
     ///
     /// # Errors
     /// The call failed or its reply is malformed.
-    #[inline]
     pub(crate) fn call(&self) -> Result<Served, CallError> {
         match self {
             Self::Binder(proxy) => call_bare(proxy, HOW, &[], |bytes| {

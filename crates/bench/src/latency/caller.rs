@@ -52,7 +52,6 @@ pub(super) struct CallOrder {
 
 impl CallSettings {
     /// Writes a trace mark with the class and number of a call; returns true if it was written.
-    #[inline]
     fn tell(&self, verb: &str, class: Class, number: u64, more: fmt::Arguments<'_>) -> bool {
         let (pair, class) = (self.pair, class.name());
         self.stamp.mark(verb, format_args!("pair={pair} class={class} number={number}{more}"))
@@ -60,7 +59,6 @@ impl CallSettings {
 }
 
 /// Makes one call, now or at its intended start.
-#[inline]
 fn timed<C: Callee>(
     callee: &C,
     class: Class,

@@ -49,7 +49,6 @@ impl Timers {
 
     /// Arms the timers to expire on this CPU shortly after the return; returns the expiry time, if there are
     /// any.
-    #[inline]
     pub(super) fn arm(&self) -> Option<u64> {
         (!self.all.is_empty()).then(|| self.arm_all())
     }
@@ -57,7 +56,6 @@ impl Timers {
     /// Arms all timers. Arming may take longer than planned, and the thread may lose the CPU while it waits;
     /// then the first timers expire before the call, so it is tried again. The returned time tells the caller
     /// whether that helped.
-    #[cold]
     fn arm_all(&self) -> u64 {
         let mut allowed = if self.late { LATE } else { self.all.len() as u64 * TO_ARM_ONE };
         let mut moment = self.arm_for(monotonic_ns() + allowed + AHEAD);

@@ -89,7 +89,6 @@ impl BareCallee {
 }
 
 impl Callee for BareCallee {
-    #[inline]
     fn call(&self) -> Result<ServerFacts, CallError> {
         call_bare(&self.proxy, BARE_SEND, &self.request, |bytes| {
             Words::read_from_bytes(bytes).ok().map(of_words)
@@ -142,7 +141,6 @@ impl HidlCallee {
 }
 
 impl Callee for HidlCallee {
-    #[inline]
     fn call(&self) -> Result<ServerFacts, CallError> {
         let mut request = self.service.request(INTERFACE);
         request.write_u32(0);
@@ -163,7 +161,6 @@ impl Callee for HidlCallee {
 pub(super) struct InProcess(pub(super) Arc<Service>);
 
 impl Callee for InProcess {
-    #[inline]
     fn call(&self) -> Result<ServerFacts, CallError> {
         Ok(black_box(self.0.serve()))
     }

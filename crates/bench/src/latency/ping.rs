@@ -39,7 +39,6 @@ impl PingCallee {
 }
 
 impl Callee for PingCallee {
-    #[inline]
     fn call(&self) -> Result<ServerFacts, CallError> {
         match self {
             Self::Binder(object, request) => {

@@ -23,7 +23,6 @@ use host::realtime::of_own;
 const FATAL_CALL: u32 = 12;
 
 /// Returns the calling thread's facts.
-#[inline]
 pub(super) fn look() -> ServerFacts {
     ServerFacts {
         tid: ThreadId::current().number().unsigned_abs(),
@@ -64,7 +63,6 @@ impl Service {
         Self { faults: faults.to_vec(), served: AtomicU32::new(0), rng, lock, monitor, disk }
     }
 
-    #[inline]
     pub(super) fn serve(&self) -> ServerFacts {
         let spared = if self.faults.is_empty() { 0 } else { self.go_wrong() };
         // Last, so that it covers all that this thread did.
@@ -73,7 +71,6 @@ impl Service {
     }
 
     /// Commits the faults; returns [`SPARED`] or 0.
-    #[cold]
     fn go_wrong(&self) -> u64 {
         let mut spared = 0;
         let served = self.served.fetch_add(1, Ordering::Relaxed) + 1;

@@ -82,14 +82,12 @@ impl Sabotage {
     }
 
     /// Applies the fault; call it with each reply before it is sent.
-    #[inline]
     pub(crate) fn apply(&mut self, reply: &mut [u8]) {
         if let Some(fault) = self.fault {
             self.commit(fault, reply);
         }
     }
 
-    #[cold]
     fn commit(&mut self, fault: FaultKind, reply: &mut [u8]) {
         self.served += 1;
         let due = self.served > Self::PATIENCE;

@@ -35,7 +35,6 @@ impl<'p, P: Pulse> Watched<'p, P> {
         Some(self.looks.take()).filter(|looks| looks.taken > 0)
     }
 
-    #[cold]
     fn look(&self, now_ns: u64) {
         self.due_ns.set(now_ns + INTERVAL_NS);
         let Some(server) = self.server.as_ref().and_then(last_cpu) else { return };
@@ -46,7 +45,6 @@ impl<'p, P: Pulse> Watched<'p, P> {
 }
 
 impl<P: Pulse> Pulse for Watched<'_, P> {
-    #[inline]
     fn beat(&self, now_ns: u64) {
         self.pulse.beat(now_ns);
         if now_ns >= self.due_ns.get() {
@@ -54,7 +52,6 @@ impl<P: Pulse> Pulse for Watched<'_, P> {
         }
     }
 
-    #[inline]
     fn stop(&self) -> bool {
         self.pulse.stop()
     }

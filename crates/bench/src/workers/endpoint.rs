@@ -75,7 +75,6 @@ impl BareCallee {
 }
 
 impl Callee for BareCallee {
-    #[inline]
     fn call(&mut self) -> Result<(), CallError> {
         call_bare(&self.proxy, self.code, &self.request, |_| Some(()))
     }
@@ -100,7 +99,6 @@ impl HidlCallee {
 }
 
 impl Callee for HidlCallee {
-    #[inline]
     fn call(&mut self) -> Result<(), CallError> {
         let mut request = self.service.request(INTERFACE);
         request.write_vec(&self.data);
@@ -124,7 +122,6 @@ impl InProcess {
 }
 
 impl Callee for InProcess {
-    #[inline]
     fn call(&mut self) -> Result<(), CallError> {
         returned(&self.data, black_box(self.service.send_vec(black_box(&self.data))))
     }

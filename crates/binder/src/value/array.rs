@@ -11,17 +11,14 @@ const LARGEST: usize = 1 << 20;
 impl<T: Element> Value for Vec<T> {
     type Given<'a> = &'a [T];
 
-    #[inline]
     fn write(given: &[T], parcel: &mut Parcel) -> Result<(), StatusCode> {
         T::write_all(given, parcel)
     }
 
-    #[inline]
     fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
         T::read_all(reader)?.map_or_else(T::in_place_of_null, Ok)
     }
 
-    #[inline]
     fn given(&self) -> &[T] {
         self
     }

@@ -45,7 +45,6 @@ impl<'b> Value<'b> {
 }
 
 /// Takes a varint from the front.
-#[inline]
 pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let (first, rest) = bytes.split_first()?;
     if *first < 0x80 {
@@ -85,7 +84,6 @@ impl<'b> Fields<'b> {
         self.rest.len()
     }
 
-    #[inline]
     fn field(&mut self) -> Option<(u32, Value<'b>)> {
         let key = varint(&mut self.rest)?;
         let number = u32::try_from(key >> 3).ok().filter(|number| *number > 0)?;
@@ -113,7 +111,6 @@ impl<'b> Fields<'b> {
 impl<'b> Iterator for Fields<'b> {
     type Item = (u32, Value<'b>);
 
-    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;

@@ -177,7 +177,6 @@ impl<'e> Event<'e> {
 }
 
 /// Field as a number, sign-extended if signed.
-#[inline]
 fn number(bytes: &[u8], spot: FieldSpot) -> Option<u64> {
     let bytes = bytes.get(spot.offset..)?;
     Some(match (spot.size, spot.signed) {

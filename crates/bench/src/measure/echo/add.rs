@@ -46,7 +46,6 @@ impl Client {
         Ok(Self { service: place.find_object()?, terms: [0; 2], sum: 0, delay, delayed_ns: 0 })
     }
 
-    #[cold]
     fn pause(&mut self) {
         let (start, cpu_start) = (monotonic_ns(), thread_cpu_ns());
         while u128::from(monotonic_ns() - start) < self.delay.as_nanos() {

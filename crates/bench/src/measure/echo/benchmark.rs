@@ -36,7 +36,6 @@ impl Echo {
 }
 
 impl Benchmark for Echo {
-    #[inline]
     fn send_vec<'d>(&self, data: &'d [u8]) -> &'d [u8] {
         if let Some(sabotage) = &self.sabotage {
             sabotage.lock().unwrap_or_else(PoisonError::into_inner).apply(&mut []);
@@ -46,7 +45,6 @@ impl Benchmark for Echo {
 }
 
 /// Checks that the reply is as long as the request: all that the Android tools' empty callbacks could see.
-#[inline]
 pub(crate) fn returned(sent: &[u8], came: &[u8]) -> Result<(), CallError> {
     if sent.len() == came.len() {
         return Ok(());

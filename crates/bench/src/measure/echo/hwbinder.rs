@@ -35,7 +35,6 @@ impl Client {
         Ok(Self { service: HwBinder::from(Binder::Remote(proxy)), payload: Payload::new(len) })
     }
 
-    #[inline]
     fn send(&self) -> Result<Reply<'_>, CallError> {
         let mut request = self.service.request(INTERFACE);
         request.write_vec(&self.payload.sent);

@@ -51,7 +51,6 @@ pub(crate) trait Waiting {
     fn wake(word: &AtomicU32);
 
     /// Waits until `word` no longer holds `seen`; returns its value.
-    #[inline]
     fn until_changed(word: &AtomicU32, seen: u32) -> u32 {
         loop {
             let now = word.load(Ordering::Acquire);
@@ -68,13 +67,11 @@ pub(crate) trait Waiting {
 pub(crate) struct Sleep;
 
 impl Waiting for Sleep {
-    #[inline]
     fn pass_time(word: &AtomicU32, seen: u32) {
         // After a signal the caller checks again.
         let _ = futex::wait(word, seen);
     }
 
-    #[inline]
     fn wake(word: &AtomicU32) {
         futex::wake_one(word);
     }
@@ -85,12 +82,10 @@ impl Waiting for Sleep {
 pub(crate) struct Spin;
 
 impl Waiting for Spin {
-    #[inline]
     fn pass_time(_: &AtomicU32, _: u32) {
         std::hint::spin_loop();
     }
 
-    #[inline]
     fn wake(_: &AtomicU32) {}
 }
 
