@@ -57,6 +57,13 @@ impl Commands {
         Self { bytes: Vec::with_capacity(bytes) }
     }
 
+    /// The stream that `fill` writes.
+    pub fn of(fill: impl FnOnce(&mut Self)) -> Self {
+        let mut commands = Self::default();
+        fill(&mut commands);
+        commands
+    }
+
     /// The encoded stream.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

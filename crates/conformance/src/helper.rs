@@ -94,8 +94,7 @@ fn map_after_exec(address: &str) -> Result<(), String> {
 fn use_inherited(handle: u32, flags: TransactionFlags) -> Result<String, String> {
     let fd = inherited()?;
     let version = fd.version();
-    let mut commands = Commands::default();
-    commands.transaction(Handle(handle), 77, flags, Payload::default());
+    let commands = Commands::of(|c| c.transaction(Handle(handle), 77, flags, Payload::default()));
     let called = fd.write_read(commands.as_bytes(), &mut 0, &mut [], &mut 0);
     Ok(format!("version {} call {}", errno(&version), errno(&called)))
 }

@@ -106,8 +106,7 @@ fn exchange_like_the_test(
     fill: impl FnOnce(&mut Commands),
     wanted: &str,
 ) -> Result<(Got, usize), Stop> {
-    let mut commands = Commands::default();
-    fill(&mut commands);
+    let commands = Commands::of(fill);
     let mut room = [0; ROOM];
     let mut exchange = Exchange::new(commands.as_bytes(), &mut room);
     let mut reads = 0;

@@ -174,9 +174,7 @@ struct Prepared {
 
 impl Prepared {
     fn new(fill: impl FnOnce(&mut Commands)) -> Self {
-        let mut commands = Commands::default();
-        fill(&mut commands);
-        Self { commands, buffer: [0xaa; ROOM], returned: 0 }
+        Self { commands: Commands::of(fill), buffer: [0xaa; ROOM], returned: 0 }
     }
 
     /// Writes its commands, and reads if there are none.

@@ -165,8 +165,7 @@ impl RawProcess {
 
     /// Writes without reading; all bytes must be consumed.
     pub(super) fn write(&self, fill: impl FnOnce(&mut Commands)) -> Verdict {
-        let mut commands = Commands::default();
-        fill(&mut commands);
+        let commands = Commands::of(fill);
         let taken = self.write_some(&commands)?;
         expect("bytes of commands taken", taken, commands.as_bytes().len())
     }
@@ -178,8 +177,7 @@ impl RawProcess {
 
     /// Writes one command, which must be refused with EINVAL and not consumed.
     pub(super) fn expect_invalid(&self, what: &str, fill: impl FnOnce(&mut Commands)) -> Verdict {
-        let mut commands = Commands::default();
-        fill(&mut commands);
+        let commands = Commands::of(fill);
         let (result, taken) = self.write_refused(commands.as_bytes());
         expect_errno(what, &result, "EINVAL")?;
         expect(&format!("{what}: bytes taken"), taken, 0)

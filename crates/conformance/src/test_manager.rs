@@ -192,8 +192,7 @@ impl ManagerThread {
         if left.is_empty() {
             return Ok(());
         }
-        let mut commands = Commands::default();
-        left.values().for_each(|object| count_down(&mut commands, object));
+        let commands = Commands::of(|c| left.values().for_each(|object| count_down(c, object)));
         RawProcess::new(Arc::clone(&self.connection)).write_some(&commands).map(drop)
     }
 

@@ -334,8 +334,7 @@ fn tp_15_a_call_from_its_caller(kit: &Kit) -> Verdict {
     client.on(&worker, RawProcess::version)?;
     recorder.restart()?;
     let mut task = worker.start(move || {
-        let mut commands = Commands::default();
-        commands.transaction(handle, 1, TransactionFlags::CALL, Payload::default());
+        let commands = Commands::of(|c| c.transaction(handle, 1, TransactionFlags::CALL, Payload::default()));
         let mut room = [0; ROOM];
         let mut exchange = Exchange::new(commands.as_bytes(), &mut room);
         done("a call", client.conn.write_read(&mut exchange))

@@ -54,8 +54,7 @@ fn wr_01_consumed_counts_are_inputs(kit: &Kit) -> Verdict {
     client.start_call(handle, 1, b"")?;
     expect_appended(&server, 8)?;
     let mut buffer = [0; ROOM];
-    let mut reply = Commands::default();
-    reply.reply(TransactionFlags::default(), Payload::default());
+    let reply = Commands::of(|c| c.reply(TransactionFlags::default(), Payload::default()));
     let mut exchange = Exchange::new(reply.as_bytes(), &mut buffer);
     expect_errno("replying and reading in one call", &server.conn.write_read(&mut exchange), "OK")?;
     expect_work("what that read gave", &Got::decode(exchange.returned())?, "COMPLETE")
@@ -63,8 +62,7 @@ fn wr_01_consumed_counts_are_inputs(kit: &Kit) -> Verdict {
 
 fn wr_02_a_failed_read_keeps_what_was_written(kit: &Kit) -> Verdict {
     let Pair { server: _server, client, handle, .. } = kit.pair()?;
-    let mut commands = Commands::default();
-    commands.acquire(handle);
+    let commands = Commands::of(|c| c.acquire(handle));
     let mut buffer = [0; ROOM];
     let mut exchange = Exchange::new(commands.as_bytes(), &mut buffer);
     for attempt in ["the first attempt", "the same again"] {
@@ -314,10 +312,10 @@ fn wr_11_bad_commands_are_refused(kit: &Kit) -> Verdict {
 
 /// A call to an unknown handle, then a harmless command.
 fn refused_then_more() -> Commands {
-    let mut commands = Commands::default();
-    commands.transaction(Handle(4000), 1, TransactionFlags::CALL, Payload::default());
-    commands.enter_looper();
-    commands
+    Commands::of(|c| {
+        c.transaction(Handle(4000), 1, TransactionFlags::CALL, Payload::default());
+        c.enter_looper();
+    })
 }
 
 fn wr_12_a_refused_transaction_stops_the_write(kit: &Kit) -> Verdict {
@@ -329,8 +327,7 @@ fn wr_12_a_refused_transaction_stops_the_write(kit: &Kit) -> Verdict {
 fn wr_13_an_unread_error_blocks_writes(kit: &Kit) -> Verdict {
     let client = kit.open()?;
     client.write_some(&refused_then_more())?;
-    let mut more = Commands::default();
-    more.enter_looper();
+    let more = Commands::of(Commands::enter_looper);
     for _ in 0..2 {
         expect("bytes taken while an error is unread", client.write_some(&more)?, 0)?;
     }

@@ -53,9 +53,7 @@ pub(super) fn wr_18_a_return_that_cannot_be_stored(kit: &Kit) -> Verdict {
             expect_errno(&what, &process.device()?.read_at_end(4 + stored), "EFAULT")?;
             if kind.name == "FAILED_REPLY" {
                 // Nobody can read it any more, and the C driver takes nothing before it was read (WR-13).
-                let mut more = Commands::default();
-                more.enter_looper();
-                let taken = process.write_some(&more)?;
+                let taken = process.write_some(&Commands::of(Commands::enter_looper))?;
                 expect("bytes taken behind an error that was lost", taken, kit.by_driver(0, 4))?;
             }
             // It is lost, and the process can go on.
