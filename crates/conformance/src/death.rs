@@ -24,9 +24,7 @@ const OTHER: Cookie = Cookie(0x0d1e_0000_0000_0002);
 /// Ends the server; returns after all its notifications were sent.
 fn dead(kit: &Kit, Pair { server, client, handle, .. }: Pair) -> Result<(RawProcess, Handle), Stop> {
     // Nodes die in the order of their ptrs (contract EXT-05), so this one is last.
-    let watch = kit.watch(&server, Node::number(99))?;
-    drop(server);
-    watch.wait_for_death()?;
+    kit.watch(&server, Node::number(99))?.outlive(server)?;
     Ok((client, handle))
 }
 
@@ -108,9 +106,7 @@ fn dth_04_any_idle_looper_one_a_read(kit: &Kit) -> Verdict {
         let handle = kit.hand_over(&server, &client, Node::number(n))?;
         client.write(|c| c.request_death(handle, Cookie(n)))?;
     }
-    let watch = kit.watch(&server, Node::number(99))?;
-    drop(server);
-    watch.wait_for_death()?;
+    kit.watch(&server, Node::number(99))?.outlive(server)?;
     let elsewhere = client.on(&Worker::new()?, RawProcess::read_as_looper)?;
     let reads = [client.read()?, elsewhere, client.read()?];
     let mut cookies = Vec::new();

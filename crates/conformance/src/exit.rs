@@ -112,10 +112,8 @@ fn ext_03_a_recycled_number_is_the_same_thread(kit: &Kit) -> Verdict {
 
 fn ext_04_release_comes_after_the_close(kit: &Kit) -> Verdict {
     let (owner, node) = (kit.server()?, Node::number(1));
-    let watch = kit.watch(&owner, node)?;
-    drop(owner);
-    // From here on the driver finishes by itself.
-    watch.wait_for_death()
+    // It closes, and from there on the driver finishes by itself.
+    kit.watch(&owner, node)?.outlive(owner)
 }
 
 /// The owner of two watched nodes, with a queued oneway call and a call being served, closes.

@@ -242,8 +242,7 @@ fn frz_03_what_is_pending(kit: &Kit) -> Verdict {
             caller.take_reply()?;
         }
     }
-    drop(caller);
-    watcher.wait_for_death()?;
+    watcher.outlive(caller)?;
     pending(&frozen, "a reply that its caller did not read before it closed", false)
 }
 

@@ -409,8 +409,9 @@ impl Kit {
 pub(super) struct Watcher(RawProcess);
 
 impl Watcher {
-    /// Waits for the owner's release, which is asynchronous.
-    pub(super) fn wait_for_death(&self) -> Verdict {
+    /// Drops the owner, and waits for its release, which is asynchronous.
+    pub(super) fn outlive<T>(&self, owner: T) -> Verdict {
+        drop(owner);
         self.0.expect_read("watching for a death", "DEAD_BINDER").map(drop)
     }
 }

@@ -217,8 +217,7 @@ fn lp_09_a_busy_thread_takes_no_other_work(kit: &Kit) -> Verdict {
     let call = server.read()?.call()?;
     expect("the node called", call.node, node.names().0)?;
     // While serving, and in a call made meanwhile, the transaction stack is not empty.
-    drop(mortal);
-    watch.wait_for_death()?;
+    watch.outlive(mortal)?;
     server.expect_silence("a thread that serves, while a death waits")?;
     server.start_call(other, 2, b"")?;
     server.expect_silence("a thread that calls, while a death waits")?;

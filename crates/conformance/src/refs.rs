@@ -373,8 +373,7 @@ fn late_call(kit: &Kit, flags: TransactionFlags) -> Verdict {
     ensure(done("waiting for the copy", page.is_awaited(patience))?, || {
         "the driver does not copy the data of the call".into()
     })?;
-    drop(server);
-    watcher.wait_for_death()?;
+    watcher.outlive(server)?;
     done("bringing the page", page.bring())?;
     task.wait("a call whose target closed meanwhile")??;
     let answer = client.on(&worker, RawProcess::read)?;

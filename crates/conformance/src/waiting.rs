@@ -102,8 +102,7 @@ fn client_of_dead_node(kit: &Kit) -> Result<(RawProcess, Handle), Stop> {
     let (client, server, handle) = holder(kit)?;
     let watch = kit.watch(&server, Node::number(99))?;
     client.write(|c| c.request_death(handle, COOKIE))?;
-    drop(server);
-    watch.wait_for_death()?;
+    watch.outlive(server)?;
     Ok((client, handle))
 }
 

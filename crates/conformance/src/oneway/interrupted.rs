@@ -122,8 +122,7 @@ pub(super) fn ow_13_queued_calls_die_silently(kit: &Kit) -> Verdict {
         client.oneway(handle, code, b"")?;
     }
     expect("the call that was read", server.read()?.call()?.code, 1)?;
-    drop(server);
-    watch.wait_for_death()?;
+    watch.outlive(server)?;
     client.expect_silence("the sender of unread calls")?;
     client.send_oneway(handle, 6, b"")?;
     expect_work("a oneway call of a dead process", &client.read()?, "DEAD_REPLY")

@@ -13,9 +13,7 @@ fn expect_no_error(client: &RawProcess) -> Verdict {
 
 pub(super) fn tx_09_a_dead_owner_is_told_at_once(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, node } = kit.pair()?;
-    let watch = kit.watch(&server, node)?;
-    drop(server);
-    watch.wait_for_death()?;
+    kit.watch(&server, node)?.outlive(server)?;
     expect_work("calling a node whose owner died", &client.call(handle)?, "DEAD_REPLY")?;
     client.expect_silence("after that")
 }
@@ -53,8 +51,7 @@ pub(super) fn tx_18_a_reply_to_nobody_is_dropped(kit: &Kit) -> Verdict {
     let watch = kit.watch(&client, owned)?;
     client.start_call(handle, 1, b"")?;
     server.read()?.call()?;
-    drop(client);
-    watch.wait_for_death()?;
+    watch.outlive(client)?;
     server.finish_call()?;
     for (used, at_once) in [(false, false), (false, true), (true, false), (true, true)] {
         for next in [Next::CallsBack, Next::Answers, Next::AnswersAndCloses] {
@@ -73,8 +70,7 @@ pub(super) fn tx_19_a_chain_breaks_at_its_end(kit: &Kit) -> Verdict {
     middle.expect_read("the first call", "TRANSACTION")?;
     middle.start_call(to_last, 2, b"")?;
     last.expect_read("the second call", "TRANSACTION")?;
-    drop(middle);
-    watch.wait_for_death()?;
+    watch.outlive(middle)?;
     if kit.is_embedded() {
         first.expect_ending("the first caller, at once", "COMPLETE DEAD_REPLY")?;
         last.finish_call()?;
@@ -124,8 +120,7 @@ fn called_back_by_the_dead(kit: &Kit, used: bool, at_once: bool, next: Next) -> 
     if at_once {
         called_back()?;
     }
-    drop(last);
-    watch.wait_for_death()?;
+    watch.outlive(last)?;
     // Only the embedded driver tells the middle at once (TX-19).
     let mut middle = Some(middle);
     if kit.is_embedded() {
@@ -161,9 +156,7 @@ fn go_on(kit: &Kit, place: &mut Option<RawProcess>, back: Handle, next: Next) ->
     }
     middle.finish_call()?;
     if next == Next::AnswersAndCloses {
-        let watch = kit.watch(middle, Node::number(2))?;
-        *place = None;
-        watch.wait_for_death()?;
+        kit.watch(middle, Node::number(2))?.outlive(place.take())?;
     }
     Ok(())
 }
