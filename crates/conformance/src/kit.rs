@@ -53,17 +53,12 @@ impl Kit {
 
     /// A kit whose processes pass on this much of a caller's priority, if that is configurable; otherwise skips the
     /// test unless the driver does so anyway.
-    pub(super) fn inheriting(
-        &self,
-        inherit: Inherit,
-        otherwise: impl FnOnce() -> String,
-    ) -> Result<Option<Self>, Stop> {
-        let evidence = Evidence { inherit, ..self.evidence.clone() };
-        match self.subject.inheriting(inherit) {
-            Some(subject) => Ok(Some(Self { subject, evidence })),
-            None if self.evidence.inherit == inherit => Ok(None),
-            None => Err(Stop::Skip(otherwise())),
-        }
+    pub(super) fn inheriting(&self, inherit: Inherit, why: impl FnOnce() -> String) -> Result<Self, Stop> {
+        let subject = match self.subject.inheriting(inherit) {
+            None if self.evidence.inherit == inherit => self.subject.clone(),
+            other => other.ok_or_else(|| Stop::Skip(why()))?,
+        };
+        Ok(Self { subject, evidence: Evidence { inherit, ..self.evidence.clone() } })
     }
 
     /// Opens the context with mapping and non-blocking reads; the calling thread is known to the driver.

@@ -98,8 +98,10 @@ fn stop(error: TraceError) -> Stop {
 impl Recorder {
     /// Starts recording; skips the test if tracing is not available.
     pub(super) fn start(kit: &Kit) -> Result<Self, Stop> {
-        let tracefs = Tracefs::find().map_err(stop)?;
-        let instance = Instance::new(&tracefs).map_err(stop)?;
+        if !kit.is_embedded() {
+            names(kit)?;
+        }
+        let instance = Instance::new(&Tracefs::find().map_err(stop)?).map_err(stop)?;
         let recorder = Self { instance };
         // A counter, so that events of several CPUs are in order.
         recorder.set("trace_clock", "counter")?;
@@ -110,10 +112,11 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// A kit whose processes write marker events into this instance; drop it before the recorder. `None`: the driver
-    /// has tracepoints, which are recorded for any kit.
-    pub(super) fn kit(&self, kit: &Kit) -> Option<Kit> {
-        Some(kit.on(kit.subject.traced(self.instance.buffer().folder())?))
+    /// A kit whose processes write marker events into this instance, if the driver has no tracepoints, which are recorded
+    /// for any kit. Drop it before the recorder.
+    pub(super) fn kit(&self, kit: &Kit) -> Kit {
+        let subject = kit.subject.traced(self.instance.buffer().folder());
+        kit.on(subject.unwrap_or_else(|| kit.subject.clone()))
     }
 
     fn set(&self, file: &str, value: &str) -> Verdict {

@@ -44,10 +44,7 @@ const RESULT: &str = "RESULT ";
 /// # Errors
 /// Which process manages it already, and what to do.
 pub fn check_unmanaged(subject: &Subject) -> Result<(), String> {
-    match test_manager::become_manager(subject) {
-        Ok(_) => Ok(()),
-        Err(stop) => Err(stop.why()),
-    }
+    test_manager::become_manager(subject).map(drop).map_err(Stop::why)
 }
 
 /// How a run ended.

@@ -74,12 +74,8 @@ struct Setup {
 
 impl Setup {
     fn new(kit: &Kit) -> Result<Self, Stop> {
-        if !kit.is_embedded() {
-            names(kit)?;
-        }
         let recorder = Recorder::start(kit)?;
-        let traced = recorder.kit(kit);
-        let pair = traced.as_ref().unwrap_or(kit).pair()?;
+        let pair = recorder.kit(kit).pair()?;
         let setup = Self { pair, recorder };
         if kit.is_embedded() {
             // The first call of a handle sets up the call slot for the others.
@@ -321,12 +317,8 @@ fn tp_14_what_the_rust_driver_traces(kit: &Kit) -> Verdict {
 
 fn tp_15_a_call_from_its_caller(kit: &Kit) -> Verdict {
     kit.not_in_rust()?;
-    if !kit.is_embedded() {
-        names(kit)?;
-    }
     let recorder = Recorder::start(kit)?;
-    let traced = recorder.kit(kit);
-    let kit = traced.as_ref().unwrap_or(kit);
+    let kit = &recorder.kit(kit);
     let caller = kit.open_with(OpenOptions { nonblocking: false, ..OpenOptions::default() })?;
     let Pair { server, client, handle, .. } = kit.pair_of(kit.server()?, caller, Node::number(1))?;
     let worker = Worker::new()?;

@@ -33,13 +33,10 @@ fn served(setup: &Setup, nice: i32) -> Result<(i32, Policy), Stop> {
 }
 
 pub(super) fn sch_07_no_policy_is_handed_on(kit: &Kit) -> Verdict {
-    let chosen = match kit.evidence.inherit {
-        Inherit::Rt => {
-            kit.inheriting(Inherit::Nice, || "this driver hands real-time policies on (SCH-09)".into())?
-        }
-        _ => None,
-    };
-    let kit = chosen.as_ref().unwrap_or(kit);
+    let own = kit.evidence.inherit;
+    let at_most_nice = if own == Inherit::Rt { Inherit::Nice } else { own };
+    let why = || "this driver hands real-time policies on (SCH-09)".into();
+    let kit = &kit.inheriting(at_most_nice, why)?;
     can_be_urgent()?;
     let bits = [0, INHERIT_RT, FIFO << POLICY_SHIFT, RR << POLICY_SHIFT | INHERIT_RT];
     for more in bits {
@@ -56,11 +53,10 @@ pub(super) fn sch_07_no_policy_is_handed_on(kit: &Kit) -> Verdict {
 }
 
 pub(super) fn sch_08_some_hand_nothing_on(kit: &Kit) -> Verdict {
-    let chosen = kit.inheriting(Inherit::None, || {
+    let kit = &kit.inheriting(Inherit::None, || {
         let this = kit.kind();
         format!("a promise of the Rust driver only; this is the {this}, which hands nice on (SCH-01)")
     })?;
-    let kit = chosen.as_ref().unwrap_or(kit);
     can_be_urgent()?;
     let setup = Setup::new(kit, 5, at_least(0))?;
     expect("serving an urgent FIFO caller", served(&setup, -5)?, (OWN, Policy::Other))?;
@@ -106,14 +102,13 @@ fn handed_on_with_the_call(kit: &Kit, minimum: u32) -> Verdict {
 }
 
 pub(super) fn sch_09_a_policy_is_handed_on_before_waking(kit: &Kit) -> Verdict {
-    let chosen = kit.inheriting(Inherit::Rt, || {
+    let kit = &kit.inheriting(Inherit::Rt, || {
         format!(
             "a promise of Android's drivers only, not kept by mainline's: this {} shows no event binder_set_priority. \
              There a thread would have a FIFO caller's or its node's policy before it wakes",
             kit.kind()
         )
     })?;
-    let kit = chosen.as_ref().unwrap_or(kit);
     can_be_urgent()?;
     let minimum = at_least(20) | FIFO << POLICY_SHIFT;
     oneway_brings_a_policy(kit, minimum)?;
