@@ -229,6 +229,11 @@ impl Kit {
         skip_unless(found >= needed, &why)
     }
 
+    /// Whether the driver of this kernel has a word of the protocol: those of freeze notifications came with Linux 6.12.
+    pub(super) fn knows(&self, word: &str) -> bool {
+        !(word.contains("FREEZE") || word.contains("FROZEN")) || self.evidence.release >= Release(6, 12)
+    }
+
     /// The kernel's device node; skips the rest of a test without one.
     pub(super) fn device(&self) -> Result<&Path, Stop> {
         let why = || Stop::Skip(format!("needs a kernel's device; this is the {}", self.kind()));

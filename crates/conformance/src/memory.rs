@@ -351,7 +351,6 @@ struct Request {
     ask: fn(&mut Commands, Handle),
     /// The return that it leads to at once; empty: none.
     answer: &'static str,
-    since: Release,
 }
 
 const COOKIE: Cookie = Cookie(0x3e3_0001);
@@ -362,28 +361,24 @@ const REQUESTS: [Request; 4] = [
         before: |_, _| (),
         ask: |c, handle| c.request_death(handle, COOKIE),
         answer: "",
-        since: Release(0, 0),
     },
     Request {
         name: "CLEAR_DEATH_NOTIFICATION",
         before: |c, handle| c.request_death(handle, COOKIE),
         ask: |c, handle| c.clear_death(handle, COOKIE),
         answer: "CLEAR_DEATH_NOTIFICATION_DONE",
-        since: Release(0, 0),
     },
     Request {
         name: "REQUEST_FREEZE_NOTIFICATION",
         before: |_, _| (),
         ask: |c, handle| c.request_freeze(handle, COOKIE),
         answer: "FROZEN_BINDER",
-        since: Release(6, 12),
     },
     Request {
         name: "ACQUIRE",
         before: |c, _| c.release(Handle::CONTEXT_MANAGER),
         ask: |c, _| c.acquire(Handle::CONTEXT_MANAGER),
         answer: "",
-        since: Release(0, 0),
     },
 ];
 
@@ -391,7 +386,7 @@ fn mem_03_requests_without_memory(kit: &Kit) -> Verdict {
     kit.device()?;
     let short = Shortage::new()?;
     without_leak(kit, || {
-        for request in REQUESTS.iter().filter(|request| kit.evidence.release >= request.since) {
+        for request in REQUESTS.iter().filter(|request| kit.knows(request.name)) {
             let made = short.each_if_any(request.name, |nth| requested(kit, &short, request, nth))?;
             // To clear one or to count may need no memory; to ask for one needs some.
             let asks = request.name.starts_with("REQUEST_");

@@ -25,8 +25,6 @@ pub(super) struct WaitingKind {
     pub line: &'static str,
     /// The line of the stats that counts what waits, if one does.
     pub counted: Option<&'static str>,
-    /// The first Linux that has it.
-    pub since: Release,
 }
 
 const fn kind(
@@ -36,7 +34,7 @@ const fn kind(
     line: &'static str,
     counted: Option<&'static str>,
 ) -> WaitingKind {
-    WaitingKind { name, prepare, len, line, counted, since: Release(0, 0) }
+    WaitingKind { name, prepare, len, line, counted }
 }
 
 /// Each kind but calls and replies.
@@ -53,20 +51,14 @@ pub(super) const KINDS: &[WaitingKind] = &[
         "has cleared dead binder",
         Some("death"),
     ),
-    WaitingKind {
-        since: Release(6, 12),
-        ..kind("FROZEN_BINDER", freeze, 20, "has frozen binder", Some("freeze"))
-    },
-    WaitingKind {
-        since: Release(6, 12),
-        ..kind(
-            "CLEAR_FREEZE_NOTIFICATION_DONE",
-            cleared_freeze,
-            12,
-            "has cleared freeze notification",
-            Some("freeze"),
-        )
-    },
+    kind("FROZEN_BINDER", freeze, 20, "has frozen binder", Some("freeze")),
+    kind(
+        "CLEAR_FREEZE_NOTIFICATION_DONE",
+        cleared_freeze,
+        12,
+        "has cleared freeze notification",
+        Some("freeze"),
+    ),
 ];
 
 fn waiting(process: RawProcess, alive: impl Any) -> Waiting {

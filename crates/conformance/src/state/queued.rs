@@ -43,7 +43,7 @@ fn said(kit: &Kit, what: &str) -> Result<usize, Stop> {
 
 pub(super) fn dbg_10_what_waits_goes_with_its_process(kit: &Kit) -> Verdict {
     kit.device()?;
-    for kind in KINDS.iter().filter(|kind| kit.evidence.release >= kind.since) {
+    for kind in KINDS.iter().filter(|kind| kit.knows(kind.name)) {
         // The Rust driver has one line for all that is about freezing.
         let cleared_freeze = "has cleared freeze notification";
         let line = if kit.is_rust() && kind.line == cleared_freeze { "has frozen binder" } else { kind.line };

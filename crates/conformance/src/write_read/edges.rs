@@ -7,11 +7,8 @@ use crate::waiting::KINDS;
 
 /// Every command with a payload that the driver of this kernel knows.
 fn commands(kit: &Kit) -> impl Iterator<Item = (&'static str, u32)> {
-    let knows_freezes = kit.evidence.release >= Release(6, 12);
-    let is_known = move |name: &str| match name {
-        "BC_ACQUIRE_RESULT" | "BC_ATTEMPT_ACQUIRE" => false,
-        _ => knows_freezes || !name.contains("FREEZE"),
-    };
+    let unsupported = ["BC_ACQUIRE_RESULT", "BC_ATTEMPT_ACQUIRE"];
+    let is_known = move |name: &str| kit.knows(name) && !unsupported.contains(&name);
     let all = bc::ALL.iter().copied();
     all.filter(move |(name, word)| CommandWord(*word).payload_len() > 0 && is_known(name))
 }
@@ -44,7 +41,7 @@ pub(super) fn wr_18_a_return_that_cannot_be_stored(kit: &Kit) -> Verdict {
     server.expect_read("the call, which that read left", "TRANSACTION")?;
     server.answer(b"")?;
     client.expect_reply("that call")?;
-    for kind in KINDS.iter().filter(|kind| kit.evidence.release >= kind.since) {
+    for kind in KINDS.iter().filter(|kind| kit.knows(kind.name)) {
         for stored in (0..kind.len).step_by(4) {
             let waiting = (kind.prepare)(kit)?;
             let process = &waiting.process;
