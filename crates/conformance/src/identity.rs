@@ -2,7 +2,6 @@
 
 use sys::{child, identity};
 
-use crate::open::as_stdin;
 use crate::other_user::{self, NOBODY};
 use crate::prelude::*;
 
@@ -37,8 +36,7 @@ fn id_01_the_pid_of_the_opener(kit: &Kit) -> Verdict {
     expect("the pid of a call from another process", server.echo()?.sender_pid, pid)?;
     expect("what it read", finish(child)?.1.as_str(), "COMPLETE REPLY")?;
     if let Some(device) = client.conn.device() {
-        let mut helper = kit.helper("call-inherited", &[&handle.0.to_string()]);
-        helper.stdin(as_stdin(device)?);
+        let helper = kit.helper_with(device, "call-inherited", &[&handle.0.to_string()])?;
         let said = kit.run_helper(helper)?;
         let want = kit.by_driver("version OK call OK", "version OK call EINVAL");
         expect("a child with the opener's device", said.as_str(), want)?;

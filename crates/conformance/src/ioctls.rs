@@ -4,7 +4,6 @@ use std::os::unix::process::CommandExt;
 
 use sys::binder_fd::Access;
 
-use crate::open::as_stdin;
 use crate::prelude::*;
 use crate::test_manager;
 use crate::write_read::edges;
@@ -179,8 +178,8 @@ fn ioc_07_freeze_takes_all_of_a_process(kit: &Kit) -> Verdict {
     kit.freeze_self(&client, false)?;
     client.round_trip("calling a thawed process", handle, &server)?;
     let (true, Some(device)) = (kit.is_root(), client.conn.device()) else { return Ok(()) };
-    let mut helper = kit.helper("freeze-inherited", &[&std::process::id().to_string()]);
-    helper.stdin(as_stdin(device)?).uid(65534);
+    let mut helper = kit.helper_with(device, "freeze-inherited", &[&std::process::id().to_string()])?;
+    helper.uid(65534);
     expect("FREEZE by an unprivileged process", kit.run_helper(helper)?.as_str(), "OK")?;
     frozen("calling after that")?;
     kit.freeze_self(&client, false)

@@ -3,6 +3,7 @@
 //! Not here: the promises (one file per section), raw processes (`raw_process`).
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,6 +18,7 @@ use embedded::Inherit;
 use host::Release;
 use host::evidence::{Evidence, Kind};
 use procgroup::{Streams, WorkerProcess};
+use sys::binder_fd::BinderFd;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::check::{PATIENCE, Stop, Verdict, done, ensure, expect, expect_errno, patiently, skip_unless};
@@ -280,6 +282,13 @@ impl Kit {
         let mut command = self.untied_helper(role, words);
         sys::child::die_with_parent(&mut command);
         command
+    }
+
+    /// Prepares a helper process whose standard input is a copy of an open device.
+    pub(super) fn helper_with(&self, fd: &BinderFd, role: &str, words: &[&str]) -> Result<Command, Stop> {
+        let mut command = self.helper(role, words);
+        command.stdin(done("duplicating the device", fd.as_fd().try_clone_to_owned())?);
+        Ok(command)
     }
 
     /// Prepares a helper process that ends by itself; it may run where it cannot see its parent.

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::time::Instant;
 
-use crate::open::{as_stdin, context};
+use crate::open::context;
 use crate::other_user::{self, NOBODY};
 use crate::prelude::*;
 use crate::test_manager;
@@ -29,8 +29,8 @@ fn ask_as_nobody(kit: &Kit, process: &RawProcess) -> Result<String, Stop> {
         helper.uid(NOBODY);
         return kit.run_helper(helper);
     };
-    let mut helper = kit.helper("manage-inherited", &[]);
-    helper.stdin(as_stdin(device)?).uid(NOBODY);
+    let mut helper = kit.helper_with(device, "manage-inherited", &[])?;
+    helper.uid(NOBODY);
     kit.run_helper(helper)
 }
 

@@ -5,7 +5,6 @@ mod embedded;
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 
 use sys::binder_fd::BinderFd;
@@ -74,15 +73,9 @@ fn opn_04_one_mapping_per_open(kit: &Kit) -> Verdict {
     expect_errno("a mapping after unmapping", &ReceiveMap::new(fd.as_fd(), default_map_size()), "EBUSY")
 }
 
-/// A copy of a device's descriptor as a helper's standard input.
-pub(super) fn as_stdin(fd: &BinderFd) -> Result<Stdio, Stop> {
-    Ok(done("duplicating the device", fd.as_fd().try_clone_to_owned())?.into())
-}
-
 fn opn_05_only_the_opener_maps(kit: &Kit) -> Verdict {
     let fd = open_device(kit)?;
-    let mut helper = kit.helper("map-inherited", &[]);
-    helper.stdin(as_stdin(&fd)?);
+    let helper = kit.helper_with(&fd, "map-inherited", &[])?;
     expect("mapping from another OS process", kit.run_helper(helper)?.as_str(), "EINVAL")?;
     let said = kit.run_helper(kit.helper("map-after-exec", &[]))?;
     expect("mapping after the opener's exec", said.as_str(), "EINVAL")
@@ -159,8 +152,7 @@ fn opn_11_an_inherited_device_is_the_openers(kit: &Kit) -> Verdict {
     let Some(device) = client.conn.device() else {
         return kit.device().map(drop);
     };
-    let mut helper = kit.helper("use-inherited", &[&handle.to_string()]);
-    helper.stdin(as_stdin(device)?);
+    let helper = kit.helper_with(device, "use-inherited", &[&handle.to_string()])?;
     let (said, want) = (kit.run_helper(helper)?, kit.by_driver("OK", "EINVAL"));
     expect("a child with the opener's descriptor", said, format!("version OK call {want}"))?;
     if kit.is_rust() {
