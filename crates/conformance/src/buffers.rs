@@ -166,8 +166,7 @@ fn buf_05_freeing_takes_the_exact_address(kit: &Kit) -> Verdict {
     let second = place(&pair, 64)?;
     expect("where the next call lies, the last being kept", second, kept + 64)?;
     // What is sent and not read yet cannot be freed.
-    let other = kit.open()?;
-    let node = kit.hand_over(server, &other, Node::number(1))?;
+    let (other, node) = kit.client_of(server, Node::number(1))?;
     client.start_call(*handle, 1, b"not read yet")?;
     let unread = second + 64;
     free(&pair, &[unread])?;
@@ -274,8 +273,7 @@ fn an_unread_call_takes_no_space(kit: &Kit) -> Verdict {
     /// Two of it are more than [`AREA`].
     const LARGE: usize = 10 * 4096;
     let pair = kit.pair_mapped(AREA)?;
-    let second = kit.open()?;
-    let node = kit.hand_over(&pair.server, &second, Node::number(1))?;
+    let (second, node) = kit.client_of(&pair.server, Node::number(1))?;
     let clients = [(&pair.client, pair.handle), (&second, node)];
     for (client, handle) in clients {
         for _ in 0..CALLS {

@@ -53,8 +53,7 @@ fn ext_01_thread_exit_ends_what_it_serves(kit: &Kit) -> Verdict {
 
 fn ext_02_a_silent_end_is_not_noticed(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, .. } = kit.pair()?;
-    let other = kit.open()?;
-    let second = kit.hand_over(&server, &other, Node::number(2))?;
+    let (other, second) = kit.client_of(&server, Node::number(2))?;
     client.start_call(handle, 1, b"")?;
     let process = server.clone();
     on_new_thread(move || {

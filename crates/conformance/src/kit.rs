@@ -117,6 +117,13 @@ impl Kit {
         Ok(Pair { server, client, node, handle })
     }
 
+    /// Another client of `server`, and its handle to this node.
+    pub(super) fn client_of(&self, server: &RawProcess, node: Node) -> Result<(RawProcess, Handle), Stop> {
+        let client = self.open()?;
+        let handle = self.hand_over(server, &client, node)?;
+        Ok((client, handle))
+    }
+
     /// Gives `client` a strong reference to a node of `server`, through the test manager.
     pub(super) fn hand_over(
         &self,

@@ -51,8 +51,7 @@ fn ow_01_the_sender_hears_at_once(kit: &Kit) -> Verdict {
 
 fn ow_02_one_at_a_time_in_order(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, .. } = kit.pair()?;
-    let other = kit.open()?;
-    let second = kit.hand_over(&server, &other, Node::number(1))?;
+    let (other, second) = kit.client_of(&server, Node::number(1))?;
     for (code, (process, handle)) in (1..=5).zip([(&client, handle), (&other, second)].into_iter().cycle()) {
         process.oneway(handle, code, b"")?;
     }
@@ -133,8 +132,7 @@ fn ow_06_half_of_the_area(kit: &Kit) -> Verdict {
     refused("more than the rest of the half, nothing being read", 2 * SLACK)?;
     let call = server.read()?.call()?;
     refused("more than the rest of the half, all being read", 2 * SLACK)?;
-    let caller = kit.open()?;
-    let same = kit.hand_over(&server, &caller, Node::number(1))?;
+    let (caller, same) = kit.client_of(&server, Node::number(1))?;
     caller.start_call(same, 2, zeroes(HALF))?;
     expect("a call of the other half", server.read()?.call()?.data_size, HALF as u64)?;
     server.free(&call)?;

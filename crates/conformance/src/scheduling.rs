@@ -70,8 +70,7 @@ impl Setup {
         be(opened_at)?;
         let server = kit.server()?;
         be(0)?;
-        let client = kit.open()?;
-        let handle = kit.hand_over(&server, &client, Node::number(1).flags(flags))?;
+        let (client, handle) = kit.client_of(&server, Node::number(1).flags(flags))?;
         Ok(Self { server, client, handle, caller: Worker::new()? })
     }
 
@@ -263,8 +262,7 @@ fn sch_06_the_receiver_changes_itself(kit: &Kit) -> Verdict {
 
 fn sch_10_both_kinds_wake_one_thread(kit: &Kit) -> Verdict {
     let server = kit.server()?;
-    let client = kit.open()?;
-    let handle = kit.hand_over(&server, &client, Node::number(1))?;
+    let (client, handle) = kit.client_of(&server, Node::number(1))?;
     for flags in [TransactionFlags::CALL, TransactionFlags::ONEWAY] {
         let (first, second) = (Worker::new()?, Worker::new()?);
         let (mut early, late) = (waiting(&first, &server)?, waiting(&second, &server)?);

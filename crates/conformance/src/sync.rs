@@ -162,8 +162,7 @@ fn tx_23_a_oneway_reply_is_a_reply(kit: &Kit) -> Verdict {
 
 fn tx_24_empty_data_has_a_buffer(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, .. } = kit.pair()?;
-    let other = kit.open()?;
-    let second = kit.hand_over(&server, &other, Node::number(2))?;
+    let (other, second) = kit.client_of(&server, Node::number(2))?;
     client.send_oneway(handle, 1, b"")?;
     other.send_oneway(second, 2, b"")?;
     let (one, two) = (server.read()?.call()?, server.read()?.call()?);

@@ -263,8 +263,7 @@ fn wr_09_a_big_return_is_the_last(kit: &Kit) -> Verdict {
 
 fn wr_10_the_threads_own_work_comes_first(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, .. } = kit.pair()?;
-    let other = kit.open()?;
-    let second = kit.hand_over(&server, &other, Node::number(2))?;
+    let (other, second) = kit.client_of(&server, Node::number(2))?;
     client.start_call(handle, 1, b"")?;
     server.expect_read("the call", "TRANSACTION")?;
     other.send_oneway(second, 2, b"")?;

@@ -117,8 +117,7 @@ fn killed_server(kit: &Kit, client: &RawProcess, round: u64) -> Result<u64, Stop
 pub(crate) fn ext_08_a_killed_sender_leaves_whole_calls(kit: &Kit) -> Verdict {
     const ROUNDS: u64 = 24;
     let (server, node) = (kit.server()?, Node::number(1));
-    let witness = kit.open()?;
-    let handle = kit.hand_over(&server, &witness, node)?;
+    let (witness, handle) = kit.client_of(&server, node)?;
     let mut came = 0;
     for round in 0..ROUNDS {
         came += killed_sender(kit, &server, node, (&witness, handle), round)?;
