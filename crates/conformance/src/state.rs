@@ -15,7 +15,7 @@ items! {
     "DBG-05" C [seen] dbg_05_counters "the stats count what each open holds and every word except NOOP";
     "DBG-06" Rust [] dbg_06_what_the_rust_driver_writes "the Rust driver's state and stats have fewer and other words";
     "DBG-07" C [] dbg_07_completions_go_with_their_process "the stats count no completion of a process that is gone";
-    "DBG-08" C [] dbg_08_freeze_notifications_are_named "the state names freeze notifications that wait";
+    "DBG-08" C [] dbg_08_freeze_notifications_are_named in queued "the state names freeze notifications that wait";
     "DBG-09" Both [] dbg_09_words_of_freezing_are_counted "the stats count the words of freeze notifications";
     "DBG-10" Both [] dbg_10_what_waits_goes_with_its_process in queued "the state names what waits until its process goes";
     "DBG-11" C [] dbg_11_one_state_shows_no_address in queued "state_hashed is the state without addresses";
@@ -463,30 +463,6 @@ fn dbg_07_completions_go_with_their_process(kit: &Kit) -> Verdict {
         let more = count()?.saturating_sub(before);
         Ok((more > 0).then(|| format!("{more} completions of a process that is gone are still counted")))
     })
-}
-
-fn dbg_08_freeze_notifications_are_named(kit: &Kit) -> Verdict {
-    const COOKIE: Cookie = Cookie(0xf8);
-    kit.not_in_rust()?;
-    kit.device()?;
-    kit.since(6, 12, "freeze notifications")?;
-    kit.can_freeze()?;
-    let client = kit.server()?;
-    let (_remote, handle) = RemoteProcess::owning(kit, &client, 1)?;
-    let expect_line = |want: &str| {
-        let text = kit.state_text(StateFile::State)?;
-        let is_there = text.lines().any(|line| line.trim() == want);
-        ensure(is_there, || format!("no line {want:?} in the state:\n{text}"))
-    };
-    client.write(|c| c.request_freeze(handle, COOKIE))?;
-    expect_line("has frozen binder")?;
-    client.expect_read("the first state", "FROZEN_BINDER")?;
-    client.write(|c| {
-        c.freeze_done(COOKIE);
-        c.clear_freeze(handle, COOKIE);
-    })?;
-    expect_line("has cleared freeze notification")?;
-    client.expect_read("clearing it", "CLEAR_FREEZE_NOTIFICATION_DONE").map(drop)
 }
 
 fn dbg_09_words_of_freezing_are_counted(kit: &Kit) -> Verdict {

@@ -1,4 +1,4 @@
-//! Contract section 19: what waits, in the driver's state and stats, and as its process goes (DBG-10, DBG-11), and what listeners of the
+//! Contract section 19: what waits, in the driver's state and stats, and as its process goes (DBG-08, DBG-10, DBG-11), and what listeners of the
 //! driver hear of a failed call (DBG-12).
 
 use std::collections::BTreeMap;
@@ -39,6 +39,17 @@ fn said(kit: &Kit, what: &str) -> Result<usize, Stop> {
     let own = format!("proc {}\n", std::process::id());
     let blocks = begins.windows(2).map(|ends| &text[ends[0]..ends[1]]);
     Ok(blocks.filter(|block| block.starts_with(&own)).map(|block| block.matches(what).count()).sum())
+}
+
+pub(super) fn dbg_08_freeze_notifications_are_named(kit: &Kit) -> Verdict {
+    kit.not_in_rust()?;
+    kit.device()?;
+    kit.since(6, 12, "freeze notifications")?;
+    for kind in KINDS.iter().filter(|kind| kind.counted == Some("freeze")) {
+        let _waiting = (kind.prepare)(kit)?;
+        expect(&format!("{:?} in the state", kind.line), said(kit, kind.line)?, 1)?;
+    }
+    Ok(())
 }
 
 pub(super) fn dbg_10_what_waits_goes_with_its_process(kit: &Kit) -> Verdict {
