@@ -165,8 +165,7 @@ fn fs_06_features_are_files(kit: &Kit) -> Verdict {
         if kit.evidence.release < since {
             continue;
         }
-        let path = instance.path(&format!("features/{name}"));
-        let found = fs::read_to_string(path).ok();
+        let found = fs::read_to_string(instance.path(&format!("features/{name}"))).ok();
         let want = (in_rust || !kit.is_rust()).then(|| "1\n".to_owned());
         expect(&format!("features/{name}"), found, want)?;
     }

@@ -217,9 +217,7 @@ fn buf_06_freeing_drops_references(kit: &Kit) -> Verdict {
     let (held, call) = exported(&pair, Node::number(3))?;
     server.write(|c| c.acquire(held))?;
     server.free(&call)?;
-    server.start_call(held, 1, b"")?;
-    client.echo()?;
-    server.expect_reply("calling a handle with a count of its own")?;
+    server.round_trip("calling a handle with a count of its own", held, client)?;
     // A call's buffer holds the node that was called.
     client.start_call(*handle, 1, b"")?;
     let call = server.read()?.call()?;
@@ -242,8 +240,7 @@ fn buf_07_clearing_when_asked(kit: &Kit) -> Verdict {
     };
     place(&pair, 8)?;
     for (flags, want) in [(CLEAR, 0), (0, 0xaa)] {
-        let payload = plain(&[0xaa; 61]);
-        let call = keep(&pair, TransactionFlags(flags), payload)?;
+        let call = keep(&pair, TransactionFlags(flags), plain(&[0xaa; 61]))?;
         expect("the data", server.bytes(&call)?, vec![0xaa; 61])?;
         let what = format!("what a call with the flags {flags:#x} left");
         expect(&what, behind(server, &call)?, vec![want; 61])?;
@@ -277,9 +274,7 @@ fn an_unread_call_takes_no_space(kit: &Kit) -> Verdict {
     let clients = [(&pair.client, pair.handle), (&second, node)];
     for (client, handle) in clients {
         for _ in 0..CALLS {
-            client.start_call(handle, 1, b"")?;
-            pair.server.echo()?;
-            client.take_reply()?;
+            client.round_trip("a small call", handle, &pair.server)?;
         }
     }
     for (client, handle) in clients {

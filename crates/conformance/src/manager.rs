@@ -120,11 +120,9 @@ fn ctx_05_nobody_calls_their_own_manager(kit: &Kit) -> Verdict {
     let (manager, other) = (kit.server()?, kit.open()?);
     kit.become_manager(&manager, None)?;
     let zero = Handle::CONTEXT_MANAGER;
-    let got = manager.call(zero)?;
-    kit.expect_failed(&manager, &got, "EINVAL", "EINVAL")?;
+    kit.expect_failed(&manager, &manager.call(zero)?, "EINVAL", "EINVAL")?;
     if !kit.is_rust() {
-        let got = other.call(zero)?;
-        return kit.expect_failed(&other, &got, "EINVAL", "");
+        return kit.expect_failed(&other, &other.call(zero)?, "EINVAL", "");
     }
     other.round_trip("calling the manager from another open of its process", zero, &manager)
 }

@@ -336,8 +336,7 @@ fn oneway_without_memory(kit: &Kit, short: &Shortage) -> Verdict {
             format!("it ended with {ended:?}")
         })?;
         if delivered {
-            let call = pair.server.read()?.call()?;
-            pair.server.free(&call)?;
+            pair.server.free(&pair.server.read()?.call()?)?;
         }
         Ok(failed)
     })

@@ -52,8 +52,7 @@ pub(super) fn flood(process: &RawProcess, target: Handle) -> Verdict {
 /// Answers every call with the number of bytes that its number demands, forever.
 pub(super) fn answer_all(process: &RawProcess) -> Verdict {
     for number in 0.. {
-        let call = process.read()?.call()?;
-        process.free(&call)?;
+        process.free(&process.read()?.call()?)?;
         expect_work("answering a call", &process.answer(&text(number))?, "COMPLETE")?;
     }
     Ok(())

@@ -93,8 +93,5 @@ pub(super) fn expect_refusal(
         return Ok(());
     }
     let failed = |errno| Some((br::FAILED_REPLY, errno));
-    kit.expect_error(process, failed(c), rust.and_then(failed)).map_err(|stop| match stop {
-        Stop::Fail(why) => Stop::Fail(format!("{what}: {why}")),
-        other => other,
-    })
+    kit.expect_error(process, failed(c), rust.and_then(failed)).map_err(|stop| stop.during(what))
 }

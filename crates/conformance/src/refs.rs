@@ -168,8 +168,7 @@ fn ref_08_the_owner_hears_of_the_first_holder(kit: &Kit) -> Verdict {
     let child = done("starting a helper process", command.spawn())?;
     manager.expect_read("the manager, called by a holder of a reference", "TRANSACTION")?;
     manager.finish_call()?;
-    let said = super::kit::finish(child)?.1;
-    expect("the caller", said.as_str(), "COMPLETE REPLY")?;
+    expect("the caller", finish(child)?.1.as_str(), "COMPLETE REPLY")?;
     manager.expect_silence("after the holder is gone")
 }
 
@@ -213,8 +212,7 @@ fn ref_10_counts_are_taken_when_read(kit: &Kit) -> Verdict {
     let node = Node::number(4);
     send_node(&client, handle, node)?;
     expect("the node before the receiver lets it go", kit.lists_node(&client, node)?, true)?;
-    let call = server.read()?.call()?;
-    server.free(&call)?;
+    server.free(&server.read()?.call()?)?;
     server.finish_call()?;
     client.expect_ending("the sender", "COMPLETE REPLY")?;
     expect("the node afterwards", kit.lists_node(&client, node)?, false)

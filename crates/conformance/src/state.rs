@@ -244,8 +244,7 @@ fn dbg_04_the_last_calls(kit: &Kit) -> Verdict {
     log(StateFile::TransactionLog)?;
     let Pair { server, client, handle, .. } = kit.pair()?;
     client.send_oneway(handle, 1, &[1; 5])?;
-    let call = server.read()?.call()?;
-    server.free(&call)?;
+    server.free(&server.read()?.call()?)?;
     client.start_call(handle, 1, &[1; 6])?;
     server.echo()?;
     client.ending()?;

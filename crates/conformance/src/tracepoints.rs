@@ -108,8 +108,7 @@ impl Setup {
     fn oneway(&self, code: u32) -> Verdict {
         let Pair { server, client, handle, .. } = &self.pair;
         client.send_oneway(*handle, code, b"1234")?;
-        let call = server.read()?.call()?;
-        server.free(&call)?;
+        server.free(&server.read()?.call()?)?;
         expect_work("the sender", &client.read()?, "COMPLETE")
     }
 }

@@ -90,8 +90,7 @@ pub(super) fn obj_16_a_child_is_patched_into_its_parent(kit: &Kit) -> Verdict {
     }
     let unaligned = one().object(&child(&middle, 0, 9)).room(64);
     if kit.is_rust() {
-        let call = pair.deliver(&unaligned)?;
-        return pair.conclude(&call);
+        return pair.conclude(&pair.deliver(&unaligned)?);
     }
     pair.refused(kit, "a pointer at no multiple of 4", &unaligned, "EINVAL", None)
 }

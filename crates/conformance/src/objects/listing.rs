@@ -63,8 +63,7 @@ fn raw_refused(
     data: TransactionData,
     errnos: (&str, Option<&str>),
 ) -> Verdict {
-    let data = TransactionData { target: handle.0.into(), ..data };
-    client.write_raw(bc::TRANSACTION, &data)?;
+    client.write_raw(bc::TRANSACTION, &TransactionData { target: handle.0.into(), ..data })?;
     expect_refusal(kit, what, client, errnos)
 }
 

@@ -84,8 +84,7 @@ pub(super) fn obj_26_a_refused_call_closes_nothing(kit: &Kit) -> Verdict {
 pub(super) fn obj_27_a_parent_is_listed_before(kit: &Kit) -> Verdict {
     let pair = kit.pair()?;
     // Read as a list of offsets, each names the first object of the calls below.
-    let call = pair.deliver(&Draft::with(&8_u64.to_ne_bytes().repeat(64)))?;
-    pair.conclude(&call)?;
+    pair.conclude(&pair.deliver(&Draft::with(&8_u64.to_ne_bytes().repeat(64)))?)?;
     let (outer, inner) = ([0_u64; 4], [1_u64]);
     let file = Marked::new(10)?;
     let array = [file.number() as u32; 8];

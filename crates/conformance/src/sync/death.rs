@@ -107,9 +107,7 @@ fn called_back_by_the_dead(kit: &Kit, used: bool, at_once: bool, next: Next) -> 
         (&middle, back_from_middle, &first),
     ];
     for (caller, handle, server) in ways.into_iter().filter(|_| used) {
-        caller.start_call(handle, 9, b"")?;
-        server.echo()?;
-        caller.take_reply()?;
+        caller.round_trip("a call before", handle, server)?;
     }
     first.start_call(to_middle, 1, b"")?;
     middle.expect_read("the first call", "TRANSACTION")?;
