@@ -3,12 +3,11 @@
 //! Not here: the process's own traffic (`traffic`), the promises in detail (`conformance`).
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use abi::{Commands, Handle, Payload, Return, Returns, TransactionFlags};
 use backend::AnyContext;
-use driver::{Connection, Context, Exchange, OpenError, OpenOptions};
+use driver::{AnyConnection, Connection, Context, Exchange, OpenOptions};
 use fastrand::Rng;
 use sys::epoll::Epoll;
 
@@ -75,21 +74,9 @@ struct Plan {
 impl Plan {
     fn make(self, context: &AnyContext) -> Result<(), String> {
         let options = OpenOptions { map_size: self.map_size, nonblocking: true };
-        let opening = |error: OpenError| error.to_string();
-        match context {
-            AnyContext::Kernel(context) => {
-                let connection = context.open(options).map_err(opening)?;
-                self.on(&connection, Some(connection.device().as_fd()))
-            }
-            AnyContext::Embedded(context) => self.on(&context.open(options).map_err(opening)?, None),
-        }
-    }
-
-    /// The steps; `device` is what an epoll can watch.
-    fn on(self, connection: &impl Connection, device: Option<BorrowedFd<'_>>) -> Result<(), String> {
-        let doing =
-            |what: &'static str| move |error: io::Error| format!("{what}: {}", sys::errno::describe(&error));
-        let watch = match device.filter(|_| self.with_epoll) {
+        let connection = context.open(options).map_err(|error| error.to_string())?;
+        // An epoll can watch a device only.
+        let watch = match connection.descriptor().filter(|_| self.with_epoll) {
             Some(device) => {
                 let epoll = Epoll::new().map_err(doing("making an epoll"))?;
                 epoll.add(device, 1).map_err(doing("watching the device"))?;
@@ -98,7 +85,7 @@ impl Plan {
             None => None,
         };
         if !self.mute {
-            ping(connection).map_err(doing("calling the manager"))?;
+            ping(&connection).map_err(doing("calling the manager"))?;
         }
         match self.leaving {
             Leaving::Tidy | Leaving::Held => {
@@ -111,7 +98,7 @@ impl Plan {
                         }
                         None => drop(connection.poll_readable(WAIT_MS)),
                     }
-                    if self.answered(connection)? {
+                    if self.answered(&connection)? {
                         break;
                     }
                     if sys::patience::is_over(start, self.patience) {
@@ -122,7 +109,7 @@ impl Plan {
             Leaving::Early => connection.thread_exit().map_err(doing("THREAD_EXIT"))?,
             Leaving::Twice => {
                 connection.thread_exit().map_err(doing("THREAD_EXIT"))?;
-                ping(connection).map_err(doing("calling the manager again"))?;
+                ping(&connection).map_err(doing("calling the manager again"))?;
             }
         }
         // The thread that it watched may be gone.
@@ -133,21 +120,18 @@ impl Plan {
     }
 
     /// Reads; whether the reply came.
-    fn answered(self, connection: &impl Connection) -> Result<bool, String> {
+    fn answered(self, connection: &AnyConnection) -> Result<bool, String> {
         let mut room = [0; ROOM];
         let mut exchange = Exchange::new(&[], &mut room);
         match connection.write_read_uninterrupted(&mut exchange) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            result => result.map_err(|error| format!("reading: {}", sys::errno::describe(&error)))?,
+            result => result.map_err(doing("reading"))?,
         }
         for item in Returns::new(exchange.returned()) {
             match item.map_err(|error| error.to_string())? {
                 Return::Reply(reply) => {
                     if self.leaving == Leaving::Tidy {
-                        let mut commands = Commands::default();
-                        commands.free_buffer(reply.buffer);
-                        let freed = connection.write_read(&mut Exchange::new(commands.as_bytes(), &mut []));
-                        freed.map_err(|error| format!("freeing: {}", sys::errno::describe(&error)))?;
+                        write(connection, |c| c.free_buffer(reply.buffer)).map_err(doing("freeing"))?;
                     }
                     return Ok(true);
                 }
@@ -159,9 +143,16 @@ impl Plan {
     }
 }
 
+/// An error's text, with what was done.
+fn doing(what: &'static str) -> impl Fn(io::Error) -> String {
+    move |error| format!("{what}: {}", sys::errno::describe(&error))
+}
+
 /// Sends a ping to the service manager.
-fn ping(connection: &impl Connection) -> io::Result<()> {
-    let mut commands = Commands::default();
-    commands.transaction(Handle(0), PING, TransactionFlags(0), Payload::default());
-    connection.write_read(&mut Exchange::new(commands.as_bytes(), &mut []))
+fn ping(connection: &AnyConnection) -> io::Result<()> {
+    write(connection, |c| c.transaction(Handle(0), PING, TransactionFlags(0), Payload::default()))
+}
+
+fn write(connection: &AnyConnection, fill: impl FnOnce(&mut Commands)) -> io::Result<()> {
+    connection.write_read(&mut Exchange::new(Commands::of(fill).as_bytes(), &mut []))
 }
