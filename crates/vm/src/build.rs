@@ -249,14 +249,9 @@ impl Work<'_> {
             command
         };
         let config = self.make.objects.join(".config");
-        {
-            let mut show = |text: &str| tell(News::Now(text));
-            let mut steps = Steps::new(self.log.to_path_buf(), &mut show)?;
-            steps.run(&format!("configuring {}", self.name), run(self.make.configure(options)))?;
-        }
-        self.check(&config, tell)?;
-        let mut show = |text: &str| tell(News::Now(text));
-        let mut steps = Steps::further(self.log.to_path_buf(), &mut show)?;
+        let mut steps = Steps::new(self.log, tell)?;
+        steps.run(&format!("configuring {}", self.name), run(self.make.configure(options)))?;
+        self.check(&config, steps.tell)?;
         steps.run(&format!("building {}", self.name), run(self.make.image()))?;
         Ok(Made { image: self.make.product(), config })
     }
@@ -276,11 +271,8 @@ impl Work<'_> {
         let files =
             debian::Files { folder: &folder, options: &options, required: &(required.join("\n") + "\n") };
         let command = debian::command(self.make, self.wanted.driver, &files)?;
-        let result = {
-            let mut show = |text: &str| tell(News::Now(text));
-            let mut steps = Steps::new(self.log.to_path_buf(), &mut show)?;
-            steps.run(&format!("building {} with Debian's tools", self.name), command)
-        };
+        let step = format!("building {} with Debian's tools", self.name);
+        let result = Steps::new(self.log, tell)?.run(&step, command);
         let config = folder.join("config");
         let is_configured = config.metadata().is_ok_and(|found| found.len() > 0);
         if is_configured && !matches!(result, Err(BuildError::Stopped(_))) {

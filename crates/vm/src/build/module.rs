@@ -204,13 +204,11 @@ fn compiled(work: &Work<'_>, tell: &mut dyn FnMut(News<'_>)) -> Result<PathBuf, 
         command.arg("-C").arg(&work.headers.folder).arg(format!("M={}", folder.display()));
         command.arg(format!("CC=sh {}", compiler.display())).args(VARIABLES);
         command.arg(format!("-j{cpus}")).arg("modules").env("LC_ALL", "C");
-        let mut show = |text: &str| tell(News::Now(text));
-        let made = Steps::new(work.log.to_path_buf(), &mut show)
-            .and_then(|mut steps| steps.run("building the driver", command));
+        let made = Steps::new(work.log, tell).and_then(|mut steps| steps.run("building the driver", command));
         let Err(error) = made else { break };
-        let more = std::fs::read(work.log).map(|log| refused(&String::from_utf8_lossy(&log)));
-        let more: Vec<String> = more.unwrap_or_default();
-        let new: Vec<String> = more.into_iter().filter(|option| !lacking.contains(option)).collect();
+        let log = std::fs::read(work.log).unwrap_or_default();
+        let mut new = refused(&String::from_utf8_lossy(&log));
+        new.retain(|option| !lacking.contains(option));
         if new.is_empty() || attempt >= MOST_ATTEMPTS {
             return Err(error);
         }

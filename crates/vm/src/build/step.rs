@@ -4,11 +4,12 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use super::News;
 use super::error::BuildError;
 use super::log::{first_error, is_full, made};
 
@@ -27,7 +28,7 @@ pub(super) struct Steps<'a> {
     made: usize,
     begin: Instant,
     shown: Instant,
-    progress: &'a mut dyn FnMut(&str),
+    pub(super) tell: &'a mut dyn FnMut(News<'_>),
 }
 
 impl<'a> Steps<'a> {
@@ -35,21 +36,10 @@ impl<'a> Steps<'a> {
     ///
     /// # Errors
     /// [`BuildError::Vm`]: it cannot be written.
-    pub(super) fn new(path: PathBuf, progress: &'a mut dyn FnMut(&str)) -> Result<Self, BuildError> {
-        let file = File::create(&path).map_err(BuildError::host(format!("writing {}", path.display())))?;
+    pub(super) fn new(path: &Path, tell: &'a mut dyn FnMut(News<'_>)) -> Result<Self, BuildError> {
+        let file = File::create(path).map_err(BuildError::host(format!("writing {}", path.display())))?;
         let begin = Instant::now();
-        Ok(Self { path, file, made: 0, begin, shown: begin, progress })
-    }
-
-    /// Goes on with a log.
-    ///
-    /// # Errors
-    /// [`BuildError::Vm`]: it cannot be written.
-    pub(super) fn further(path: PathBuf, progress: &'a mut dyn FnMut(&str)) -> Result<Self, BuildError> {
-        let file = File::options().append(true).open(&path);
-        let file = file.map_err(BuildError::host(format!("writing {}", path.display())))?;
-        let begin = Instant::now();
-        Ok(Self { path, file, made: 0, begin, shown: begin, progress })
+        Ok(Self { path: path.to_owned(), file, made: 0, begin, shown: begin, tell })
     }
 
     /// Runs a program to its end. It dies with this thread, and is asked to end when this process is.
@@ -60,7 +50,7 @@ impl<'a> Steps<'a> {
         let words: Vec<_> = [command.get_program()].into_iter().chain(command.get_args()).collect();
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         self.write(format!("$ {}\n", words.join(" ")).as_bytes())?;
-        (self.progress)(step);
+        (self.tell)(News::Now(step));
         let status = self.attend(&mut command, step)?;
         if let Some(signal) = sys::stop_signal::received() {
             return Err(BuildError::Stopped(signal));
@@ -117,7 +107,7 @@ impl<'a> Steps<'a> {
                         return told.map(|()| ExitStatus::default());
                     }
                     line.extend_from_slice(&bytes);
-                    self.tell(&mut line, step);
+                    self.show(&mut line, step);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
@@ -137,7 +127,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Shows the newest file of the output's complete lines.
-    fn tell(&mut self, pending: &mut Vec<u8>, step: &str) {
+    fn show(&mut self, pending: &mut Vec<u8>, step: &str) {
         let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { return };
         let lines: Vec<u8> = pending.drain(..=end).collect();
         let text = String::from_utf8_lossy(&lines);
@@ -145,7 +135,7 @@ impl<'a> Steps<'a> {
         self.made += files.len();
         // mmdebstrap's own steps.
         if let Some(said) = text.lines().rev().find_map(|line| line.strip_prefix("I: ")) {
-            (self.progress)(&format!("{step}: {said}"));
+            (self.tell)(News::Now(&format!("{step}: {said}")));
         }
         if let Some(file) = files.last()
             && self.shown.elapsed() >= PACE
@@ -153,7 +143,7 @@ impl<'a> Steps<'a> {
             self.shown = Instant::now();
             let seconds = self.begin.elapsed().as_secs();
             let time = format!("{}:{:02}", seconds / 60, seconds % 60);
-            (self.progress)(&format!("{step}, {time}, {} files, {file}", self.made));
+            (self.tell)(News::Now(&format!("{step}, {time}, {} files, {file}", self.made)));
         }
     }
 
@@ -180,8 +170,8 @@ mod tests {
     fn the_log_has_everything_and_the_first_error_is_told() {
         let folder = Fixture::new("steps", &[]);
         let path = folder.path().join("log");
-        let mut nothing = |_: &str| {};
-        let mut steps = Steps::new(path.clone(), &mut nothing).expect("writable");
+        let mut nothing = |_: News<'_>| {};
+        let mut steps = Steps::new(&path, &mut nothing).expect("writable");
         steps.run("one", shell("echo '  CC      a.o'; echo aside >&2")).expect("it succeeds");
         let failed =
             steps.run("two", shell("echo 'a.c:1:1: error: no'; echo after; exit 2")).expect_err("it fails");
@@ -203,8 +193,8 @@ mod tests {
     #[test]
     fn what_a_program_leaves_behind_does_not_hold_the_build() {
         let folder = Fixture::new("steps-left", &[]);
-        let mut nothing = |_: &str| {};
-        let mut steps = Steps::new(folder.path().join("log"), &mut nothing).expect("writable");
+        let mut nothing = |_: News<'_>| {};
+        let mut steps = Steps::new(&folder.path().join("log"), &mut nothing).expect("writable");
         let mut left = shell("sleep 600 & echo $!");
         left.env("LC_ALL", "C");
         steps.run("one", left).expect("it ends");

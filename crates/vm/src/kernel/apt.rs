@@ -74,14 +74,11 @@ impl Apt {
         arguments.extend(packages.iter().map(String::as_str));
         self.run("apt-get", &arguments)?;
         let doing = || VmError::host("looking for the packages that apt downloaded");
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(self.root.join("archives")).map_err(doing())? {
-            let path = entry.map_err(doing())?.path();
-            if path.extension().is_some_and(|ending| ending == "deb") {
-                files.push(path);
-            }
-        }
-        Ok(files)
+        let entries = std::fs::read_dir(self.root.join("archives")).map_err(doing())?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
+        let mut paths = paths.map_err(doing())?;
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "deb"));
+        Ok(paths)
     }
 
     fn run(&self, tool: &str, arguments: &[&str]) -> Result<String, VmError> {
