@@ -10,21 +10,9 @@ import re
 NOT_DROPPED = re.compile(r"lock|debug|error|seq_|trace_|print|^BUG|^WARN|^pr_|init|INIT|lockdep|might_|assert|^if$|^for$|"
                          r"^while$|^switch$|^return$|^sizeof$|^DEFINE|^bp_|^list_for|^hlist_for|^module_|^MODULE|_exit$|^LIST_HEAD$|"
                          r"^drop$|^dismiss$|warn_on|^Some$|^Ok$|^Err$")
-C_HEADER = """
-extern unsigned long bp_seen[];
-extern unsigned int bp_mutant;
-static __always_inline bool bp_at(unsigned int n)
-{
-	if (!test_bit(2 * n + 1, bp_seen))
-		set_bit(2 * n + 1, bp_seen);
-	return READ_ONCE(bp_mutant) == n;
-}
-#define bp_if(n, ...) ({ \\
-	bool bp_c = !!(__VA_ARGS__); \\
-	if (!test_bit(2 * (n) + bp_c, bp_seen)) \\
-		set_bit(2 * (n) + bp_c, bp_seen); \\
-	bp_c != (READ_ONCE(bp_mutant) == (n)); \\
-})
+PROTOTYPES = """
+bool bp_at(unsigned int n);
+bool bp_if(unsigned int n, bool c);
 """
 STATE = """
 #define BP_BITS %d
@@ -42,22 +30,18 @@ static int bp_set(const char *text, const struct kernel_param *kp)
 }
 static const struct kernel_param_ops bp_ops = { .get = bp_get, .set = bp_set };
 module_param_cb(seen, &bp_ops, NULL, 0644);
-"""
-# For the Rust driver, which calls what its C part defines.
-RUST_STATE = """
-bool bp_at(unsigned int n);
-bool bp_at(unsigned int n)
-{
-	set_bit(2 * n + 1, bp_seen);
-	return READ_ONCE(bp_mutant) == n;
-}
-bool bp_if(unsigned int n, bool c);
 bool bp_if(unsigned int n, bool c)
 {
-	set_bit(2 * n + c, bp_seen);
+	if (!test_bit(2 * n + c, bp_seen))
+		set_bit(2 * n + c, bp_seen);
 	return c != (READ_ONCE(bp_mutant) == n);
 }
+bool bp_at(unsigned int n)
+{
+	return !bp_if(n, true);
+}
 """
+# The Rust driver calls what its C part defines.
 RUST_HEADER = """
 mod bp {
     mod c {
@@ -155,7 +139,7 @@ class C:
     def with_state(self, texts, bits):
         header = texts["binder_alloc.h"]
         end = header.rindex("#endif")
-        texts["binder_alloc.h"] = header[:end] + C_HEADER + header[end:]
+        texts["binder_alloc.h"] = header[:end] + PROTOTYPES + header[end:]
         begin = texts["binder.c"].index("static uint32_t binder_debug_mask")
         texts["binder.c"] = texts["binder.c"][:begin] + STATE % bits + texts["binder.c"][begin:]
 
@@ -217,7 +201,7 @@ class Rust:
         events = texts["rust_binder_events.c"]
         include = '#include "rust_binder.h"\n'
         texts["rust_binder_events.c"] = events.replace(include, "#include <linux/bitmap.h>\n#include <linux/moduleparam.h>\n\n" + include
-                                                       + STATE % bits + RUST_STATE, 1)
+                                                       + PROTOTYPES + STATE % bits, 1)
         main = texts["rust_binder_main.rs"]
         texts["rust_binder_main.rs"] = main.replace("\nmod allocation;\n", "\nmod allocation;\n" + RUST_HEADER, 1)
 
