@@ -23,13 +23,10 @@ pub(crate) fn decode(bytes: &[u8], connection: &dyn Connection, pids: &[u32]) ->
     for item in Returns::new(bytes) {
         let word = match item {
             Err(why) => format!("UNDECODABLE {why:?}"),
-            Ok(Return::Transaction(delivery)) => {
+            Ok(item @ (Return::Transaction(delivery) | Return::Reply(delivery))) => {
                 buffers.push(delivery.buffer.0);
-                transaction("TRANSACTION", &delivery, connection, pids)
-            }
-            Ok(Return::Reply(delivery)) => {
-                buffers.push(delivery.buffer.0);
-                transaction("REPLY", &delivery, connection, pids)
+                let word = if matches!(item, Return::Reply(_)) { "REPLY" } else { "TRANSACTION" };
+                transaction(word, &delivery, connection, pids)
             }
             Ok(other) => plain(other),
         };
