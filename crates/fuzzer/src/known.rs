@@ -1,4 +1,4 @@
-//! Differences between drivers that are known: which, why, and the contract's item.
+//! Differences between drivers that are known: the contract's item, and when one explains what drivers gave.
 //! Not here: finding differences (`compare`).
 //!
 //! A driver is the Rust one if its name in the list of drivers has `rust`, and the embedded one if it begins with `embedded`.
@@ -16,8 +16,6 @@ use place::{Who, is_two_way, without_notices};
 pub struct Known {
     /// The contract's item.
     pub item: &'static str,
-    /// Why drivers differ.
-    pub reason: &'static str,
     /// Whether they come together again, so that the rest of the program can be compared.
     pub goes_on: bool,
     /// The drivers that do it.
@@ -46,139 +44,113 @@ impl Kind {
     }
 }
 
-/// A difference whose rule is still to come.
-struct Unruled(&'static [Kind], &'static str, &'static str);
+const RUST: &[Kind] = &[Kind::Rust];
+const EMBEDDED: &[Kind] = &[Kind::Embedded];
+const NOT_C: &[Kind] = &[Kind::Rust, Kind::Embedded];
 
-impl Unruled {
-    /// The drivers come together again behind it.
-    const fn goes_on(self, matches: Rule) -> Known {
-        Known { item: self.1, reason: self.2, goes_on: true, who: self.0, matches }
-    }
-
-    /// The rest of the program cannot be compared.
-    const fn ends(self, matches: Rule) -> Known {
-        Known { item: self.1, reason: self.2, goes_on: false, who: self.0, matches }
-    }
+/// A known difference behind which drivers come together again.
+const fn goes_on(who: &'static [Kind], item: &'static str, matches: Rule) -> Known {
+    Known { item, goes_on: true, who, matches }
 }
 
-const fn rust(item: &'static str, reason: &'static str) -> Unruled {
-    Unruled(&[Kind::Rust], item, reason)
+/// A known difference behind which the rest of the program cannot be compared.
+const fn ends(who: &'static [Kind], item: &'static str, matches: Rule) -> Known {
+    Known { item, goes_on: false, who, matches }
 }
 
-const fn embedded(item: &'static str, reason: &'static str) -> Unruled {
-    Unruled(&[Kind::Embedded], item, reason)
-}
-
-const fn not_c(item: &'static str, reason: &'static str) -> Unruled {
-    Unruled(&[Kind::Rust, Kind::Embedded], item, reason)
-}
-
-/// All known differences.
+/// All known differences, each below the reason why drivers differ.
 pub static ALL: &[Known] = &[
-    rust(
-        "TX-09",
-        "the Rust driver looks at the payload first: a malformed call of a dead node is FAILED_REPLY",
-    )
-    .goes_on(|place, others, rust| {
+    // The Rust driver looks at the payload first: a malformed call of a dead node is FAILED_REPLY.
+    goes_on(RUST, "TX-09", |place, others, rust| {
         let failed = |outcome: &str| outcome.replace("DEAD_REPLY", "FAILED_REPLY");
         others.contains("DEAD_REPLY") && failed(others) == rust && place.thread_sent_malformed()
     }),
-    rust("WR-08", "the Rust driver returns at once from a read with less than 80 bytes of room").goes_on(
-        |place, others, rust| {
-            let small = place.read().is_some_and(|read| read.room < 80);
-            small && others == "EAGAIN" && (rust == "ok NOOP" || rust == "ok")
-        },
-    ),
-    rust("IOC-08", "the Rust driver freezes no process of a pid without binder, successfully").goes_on(
-        |place, others, rust| {
-            let asks = matches!(place.step.action, Action::Freeze(..) | Action::FrozenInfo(_));
-            asks && others == "EINVAL" && (rust == "ok" || rust == "sync=0 async=0")
-        },
-    ),
-    rust("OPN-11", "the Rust driver has no thread for a child of the process that opened it").ends(
-        |place, others, rust| {
-            // What `poll` answers then is POLLERR.
-            let refused = rust.starts_with("EINVAL") || rust == "EIO";
-            matches!(place.step.action, Action::Fork(_)) && refused && !others.starts_with("EINVAL")
-        },
-    ),
-    embedded("OPN-11", "the embedded driver has no device that a child could inherit").ends(
-        |place, _, embedded| matches!(place.step.action, Action::Fork(_)) && embedded == "nothing to inherit",
-    ),
-    embedded("OPN-05", "exec ends the embedded driver's process").ends(|place, others, embedded| {
+    // The Rust driver returns at once from a read with less than 80 bytes of room.
+    goes_on(RUST, "WR-08", |place, others, rust| {
+        let small = place.read().is_some_and(|read| read.room < 80);
+        small && others == "EAGAIN" && (rust == "ok NOOP" || rust == "ok")
+    }),
+    // The Rust driver freezes no process of a pid without binder, successfully.
+    goes_on(RUST, "IOC-08", |place, others, rust| {
+        let asks = matches!(place.step.action, Action::Freeze(..) | Action::FrozenInfo(_));
+        asks && others == "EINVAL" && (rust == "ok" || rust == "sync=0 async=0")
+    }),
+    // The Rust driver has no thread for a child of the process that opened it.
+    ends(RUST, "OPN-11", |place, others, rust| {
+        // What `poll` answers then is POLLERR.
+        let refused = rust.starts_with("EINVAL") || rust == "EIO";
+        matches!(place.step.action, Action::Fork(_)) && refused && !others.starts_with("EINVAL")
+    }),
+    // The embedded driver has no device that a child could inherit.
+    ends(EMBEDDED, "OPN-11", |place, _, embedded| {
+        matches!(place.step.action, Action::Fork(_)) && embedded == "nothing to inherit"
+    }),
+    // Exec ends the embedded driver's process.
+    ends(EMBEDDED, "OPN-05", |place, others, embedded| {
         place.step.action == Action::Exec && others == "ok" && embedded == "ok, closed"
     }),
-    rust(
-        "OPN-10",
-        "the Rust driver delivers into pages of an area that exec took away, and fails what is larger",
-    )
-    .ends(|place, others, rust| {
+    // The Rust driver delivers into pages of an area that exec took away, and fails what is larger.
+    ends(RUST, "OPN-10", |place, others, rust| {
         let delivered = rust.contains("FAILED_REPLY") || rust.contains("COMPLETE") || rust == "EAGAIN";
         others.contains("DEAD_REPLY")
             && delivered
             && place.before().any(|step| step.action == Action::Exec && step.proc != place.step.proc)
     }),
-    rust("REF-14", "the Rust driver gives node work of a thread that exited to the process").ends(
-        |place, _, rust| {
-            let of_node = ["INCREFS", "ACQUIRE", "RELEASE", "DECREFS"].iter().any(|word| rust.contains(word));
-            of_node && place.before().any(|step| step.action == Action::ThreadExit)
-        },
-    ),
-    rust("LP-07", "the Rust driver gives the process's work to no thread outside the pool").ends(
-        |place, others, rust| {
-            let nothing = matches!(rust, "EAGAIN" | "waits" | "ok NOOP" | "readable=0");
-            let looks = matches!(place.step.action, Action::Exchange(..) | Action::Poll);
-            let own = looks && nothing && !place.is_in_pool(place.step.proc, place.step.thread);
-            // It does not count one that waits as idle, and asks for another.
-            let asks = rust.contains("SPAWN_LOOPER") && others.replace("NOOP", "SPAWN_LOOPER") == rust;
-            let waits =
-                |step: &&Step| matches!(step.action, Action::Exchange(_, Some(Read { waits: true, .. })));
-            let outside =
-                |step: &Step| step.proc == place.step.proc && !place.is_in_pool(step.proc, step.thread);
-            if asks && place.until_now().filter(waits).any(outside) {
-                return true;
-            }
-            // Or a thread that waited, and that the others woke.
-            let woken = others.split(" | ").filter_map(|part| part.split_once(": ")?.0.parse::<Who>().ok());
-            own || woken.into_iter().any(|Who(proc, thread)| !place.is_in_pool(proc, thread))
-        },
-    ),
-    rust("OBJ-18", "a buffer at data offset 0 can be a parent on the Rust driver").ends(|place, _, _| {
+    // The Rust driver gives node work of a thread that exited to the process.
+    ends(RUST, "REF-14", |place, _, rust| {
+        let of_node = ["INCREFS", "ACQUIRE", "RELEASE", "DECREFS"].iter().any(|word| rust.contains(word));
+        of_node && place.before().any(|step| step.action == Action::ThreadExit)
+    }),
+    // The Rust driver gives the process's work to no thread outside the pool.
+    ends(RUST, "LP-07", |place, others, rust| {
+        let nothing = matches!(rust, "EAGAIN" | "waits" | "ok NOOP" | "readable=0");
+        let looks = matches!(place.step.action, Action::Exchange(..) | Action::Poll);
+        let own = looks && nothing && !place.is_in_pool(place.step.proc, place.step.thread);
+        // It does not count one that waits as idle, and asks for another.
+        let asks = rust.contains("SPAWN_LOOPER") && others.replace("NOOP", "SPAWN_LOOPER") == rust;
+        let waits = |step: &&Step| matches!(step.action, Action::Exchange(_, Some(Read { waits: true, .. })));
+        let outside = |step: &Step| step.proc == place.step.proc && !place.is_in_pool(step.proc, step.thread);
+        if asks && place.until_now().filter(waits).any(outside) {
+            return true;
+        }
+        // Or a thread that waited, and that the others woke.
+        let woken = others.split(" | ").filter_map(|part| part.split_once(": ")?.0.parse::<Who>().ok());
+        own || woken.into_iter().any(|Who(proc, thread)| !place.is_in_pool(proc, thread))
+    }),
+    // A buffer at data offset 0 can be a parent on the Rust driver.
+    ends(RUST, "OBJ-18", |place, _, _| {
         place
             .transactions()
             .any(|what| what.plain == 0 && matches!(what.objects.first(), Some(Object::Buffer { .. })))
     }),
-    rust("OBJ-19", "the Rust driver refuses an empty array of descriptors where none may be sent").ends(
-        |place, others, rust| {
-            let empty = |object: &Object| matches!(object, Object::Fds { count: 0, .. });
-            // A refused reply fails its caller, in a later step.
-            let mut sent = place.until_now().flat_map(Step::transactions);
-            let refused = rust.contains("FAILED_REPLY")
-                || others.contains("fds 0") && matches!(rust, "EAGAIN" | "waits");
-            refused && sent.any(|what| what.objects.iter().any(empty))
-        },
-    ),
-    rust(
-        "IOC-04",
-        "the Rust driver has another errno for unknown handles, takes weak ones, counts weak holders",
-    )
-    .goes_on(|place, others, rust| {
+    // The Rust driver refuses an empty array of descriptors where none may be sent.
+    ends(RUST, "OBJ-19", |place, others, rust| {
+        let empty = |object: &Object| matches!(object, Object::Fds { count: 0, .. });
+        // A refused reply fails its caller, in a later step.
+        let mut sent = place.until_now().flat_map(Step::transactions);
+        let refused =
+            rust.contains("FAILED_REPLY") || others.contains("fds 0") && matches!(rust, "EAGAIN" | "waits");
+        refused && sent.any(|what| what.objects.iter().any(empty))
+    }),
+    // The Rust driver has another errno for unknown handles, takes weak ones, counts weak holders.
+    goes_on(RUST, "IOC-04", |place, others, rust| {
         let asks = matches!(place.step.action, Action::NodeInfo(_));
         let strong = |outcome: &str| outcome.split_once(" weak=").map(|(strong, _)| strong.to_owned());
         let refused = others == "EINVAL" && (rust == "ENOENT" || rust.starts_with("strong="));
         asks && (refused || strong(others).is_some() && strong(others) == strong(rust))
     }),
-    rust("LP-03", "on the Rust driver a thread that entered the pool settles a request by registering, too")
-        .ends(|place, others, rust| {
-            let register = Command::Plain(bc::REGISTER_LOOPER, [0; 2]);
-            let registers = |step: &&Step| step.commands().contains(&register);
-            let reads = |proc: usize| proc == place.step.proc || rust.contains(&format!("| p{proc}.t"));
-            let asks = rust.contains("SPAWN_LOOPER") && !others.contains("SPAWN_LOOPER");
-            asks && place.until_now().filter(registers).any(|step| reads(step.proc))
-        }),
-    rust("TX-21", "the Rust driver's extended error has other errnos, and none for dead and frozen targets")
-        .goes_on(|place, _, _| place.step.action == Action::ExtendedError),
-    rust("OW-11", "PENDING_FROZEN stops the write of the Rust driver").ends(|place, others, rust| {
+    // On the Rust driver a thread that entered the pool settles a request by registering, too.
+    ends(RUST, "LP-03", |place, others, rust| {
+        let register = Command::Plain(bc::REGISTER_LOOPER, [0; 2]);
+        let registers = |step: &&Step| step.commands().contains(&register);
+        let reads = |proc: usize| proc == place.step.proc || rust.contains(&format!("| p{proc}.t"));
+        let asks = rust.contains("SPAWN_LOOPER") && !others.contains("SPAWN_LOOPER");
+        asks && place.until_now().filter(registers).any(|step| reads(step.proc))
+    }),
+    // The Rust driver's extended error has other errnos, and none for dead and frozen targets.
+    goes_on(RUST, "TX-21", |place, _, _| place.step.action == Action::ExtendedError),
+    // PENDING_FROZEN stops the write of the Rust driver.
+    ends(RUST, "OW-11", |place, others, rust| {
         let is_pending = |outcome: &str| outcome.contains("PENDING_FROZEN");
         // Without a read only the count of commands shows it.
         let stops = rust.contains("taken=") && !others.contains("taken=");
@@ -187,32 +159,28 @@ pub static ALL: &[Known] = &[
         seen && place.step.commands().len() > 1
             && place.transactions().any(|what| what.flags & tf::ONE_WAY != 0)
     }),
-    rust("FRZ-07", "the Rust driver repeats no state, and refuses a cookie that another node has").ends(
-        |place, others, rust| {
-            let watches =
-                |command: &Command| matches!(command, Command::Plain(code, _) if WATCH_FREEZING.contains(code));
-            let refused = rust.starts_with("EINVAL") && place.any(watches);
-            refused || others.contains("FROZEN_BINDER") != rust.contains("FROZEN_BINDER")
-        },
-    ),
-    not_c("ID-02", "the C driver names no process for a call whose thread exited; the others keep the pid")
-        .goes_on(|_, others, kept| {
-            let has_named = |name: usize| kept.replace(&format!("from=p{name} "), "from=- ") == others;
-            (0..PROCS).any(has_named)
-        }),
-    rust("EXT-01", "on the Rust driver nobody can call back into a process by a call whose thread exited")
-        .ends(|place, others, rust| {
-            let lost = others.contains("TRANSACTION(") && matches!(rust, "EAGAIN" | "waits");
-            let fails = rust.contains("DEAD_REPLY") && !others.contains("DEAD_REPLY");
-            let left_a_call =
-                |at: usize| place.step_at(at).action == Action::ThreadExit && place.has_called(at, true);
-            (lost || fails) && (0..place.number).any(left_a_call)
-        }),
-    rust(
-        "POL-01",
-        "the Rust driver's poll is readable for a released node whose holder was not acknowledged",
-    )
-    .goes_on(|place, others, rust| {
+    // The Rust driver repeats no state, and refuses a cookie that another node has.
+    ends(RUST, "FRZ-07", |place, others, rust| {
+        let watches =
+            |command: &Command| matches!(command, Command::Plain(code, _) if WATCH_FREEZING.contains(code));
+        let refused = rust.starts_with("EINVAL") && place.any(watches);
+        refused || others.contains("FROZEN_BINDER") != rust.contains("FROZEN_BINDER")
+    }),
+    // The C driver names no process for a call whose thread exited; the others keep the pid.
+    goes_on(NOT_C, "ID-02", |_, others, kept| {
+        let has_named = |name: usize| kept.replace(&format!("from=p{name} "), "from=- ") == others;
+        (0..PROCS).any(has_named)
+    }),
+    // On the Rust driver nobody can call back into a process by a call whose thread exited.
+    ends(RUST, "EXT-01", |place, others, rust| {
+        let lost = others.contains("TRANSACTION(") && matches!(rust, "EAGAIN" | "waits");
+        let fails = rust.contains("DEAD_REPLY") && !others.contains("DEAD_REPLY");
+        let left_a_call =
+            |at: usize| place.step_at(at).action == Action::ThreadExit && place.has_called(at, true);
+        (lost || fails) && (0..place.number).any(left_a_call)
+    }),
+    // The Rust driver's poll is readable for a released node whose holder was not acknowledged.
+    goes_on(RUST, "POL-01", |place, others, rust| {
         let releases = |command: &Command| {
             matches!(command, Command::Free(_) | Command::Plain(bc::RELEASE | bc::DECREFS, _))
         };
@@ -220,49 +188,41 @@ pub static ALL: &[Known] = &[
         let others = place.before().filter(|step| step.proc != place.step.proc);
         polls && others.flat_map(Step::commands).any(releases)
     }),
-    rust(
-        "TX-15",
-        "the Rust driver takes a call of a thread with an unread reply, so that its target is busy",
-    )
-    .ends(|place, others, rust| {
+    // The Rust driver takes a call of a thread with an unread reply, so that its target is busy.
+    ends(RUST, "TX-15", |place, others, rust| {
         let freezes = matches!(place.step.action, Action::Freeze(_, true));
         freezes && others == "ok" && rust == "EAGAIN" && (0..place.number).any(|at| place.calls_again(at))
     }),
-    embedded("FRZ-03", "on the embedded driver a process is busy that has not read the failure of its call")
-        .ends(|place, others, embedded| {
-            let Action::Freeze(proc, true) = place.step.action else { return false };
-            let calls =
-                |step: &Step| step.proc == proc && place.open_calls(place.number, proc, step.thread) > 0;
-            others == "ok" && embedded == "EAGAIN" && place.before().any(calls)
-        }),
-    not_c("TX-13", "the embedded and the Rust driver refuse a second call whether its target is dead or not")
-        .ends(|place, others, other| {
-            let own = |at: &usize| {
-                let step = place.step_at(*at);
-                (step.proc, step.thread) == (place.step.proc, place.step.thread)
-            };
-            let again = (0..=place.number).filter(own).any(|at| place.calls_again(at));
-            again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == other
-        }),
-    embedded("TX-25", "of two unread failures a kernel's driver gives one, the embedded driver both").ends(
-        |place, others, embedded| {
-            let open = place.open_calls(place.number, place.step.proc, place.step.thread)
-                + place.step.commands().iter().filter(|command| is_two_way(command)).count();
-            let is_failure = |word: &&str| matches!(*word, "FAILED_REPLY" | "DEAD_REPLY");
-            let rest = |outcome: &str| {
-                let (failures, rest): (Vec<_>, Vec<_>) =
-                    outcome.split(' ').map(str::to_owned).partition(|word| is_failure(&word.as_str()));
-                (failures.len(), rest)
-            };
-            let ((one, others), (both, embedded)) = (rest(others), rest(embedded));
-            one > 0 && both > one && both <= open && others == embedded
-        },
-    ),
-    embedded(
-        "IOC-04",
-        "a call through a call slot holds no count of its target that the embedded broker knows",
-    )
-    .goes_on(|place, others, embedded| {
+    // On the embedded driver a process is busy that has not read the failure of its call.
+    ends(EMBEDDED, "FRZ-03", |place, others, embedded| {
+        let Action::Freeze(proc, true) = place.step.action else { return false };
+        let calls = |step: &Step| step.proc == proc && place.open_calls(place.number, proc, step.thread) > 0;
+        others == "ok" && embedded == "EAGAIN" && place.before().any(calls)
+    }),
+    // The embedded and the Rust driver refuse a second call whether its target is dead or not.
+    ends(NOT_C, "TX-13", |place, others, other| {
+        let own = |at: &usize| {
+            let step = place.step_at(*at);
+            (step.proc, step.thread) == (place.step.proc, place.step.thread)
+        };
+        let again = (0..=place.number).filter(own).any(|at| place.calls_again(at));
+        again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == other
+    }),
+    // A kernel's driver gives one of two unread failures, the embedded driver both.
+    ends(EMBEDDED, "TX-25", |place, others, embedded| {
+        let open = place.open_calls(place.number, place.step.proc, place.step.thread)
+            + place.step.commands().iter().filter(|command| is_two_way(command)).count();
+        let is_failure = |word: &&str| matches!(*word, "FAILED_REPLY" | "DEAD_REPLY");
+        let rest = |outcome: &str| {
+            let (failures, rest): (Vec<_>, Vec<_>) =
+                outcome.split(' ').map(str::to_owned).partition(|word| is_failure(&word.as_str()));
+            (failures.len(), rest)
+        };
+        let ((one, others), (both, embedded)) = (rest(others), rest(embedded));
+        one > 0 && both > one && both <= open && others == embedded
+    }),
+    // A call through a call slot holds no count of its target that the embedded broker knows.
+    goes_on(EMBEDDED, "IOC-04", |place, others, embedded| {
         let strong = |outcome: &str| -> Option<u32> {
             outcome.strip_prefix("strong=")?.split_once(' ')?.0.parse().ok()
         };
@@ -270,56 +230,53 @@ pub static ALL: &[Known] = &[
         let calls = place.before().flat_map(Step::commands).any(is_two_way);
         asks && calls && strong(others).zip(strong(embedded)).is_some_and(|(all, fewer)| fewer < all)
     }),
-    embedded("LP-08", "on the embedded driver a call and a oneway call of two threads are read in any order")
-        .ends(|place, others, embedded| match [others, embedded].map(|outcome| place.sender_of(outcome)) {
+    // On the embedded driver a call and a oneway call of two threads are read in any order.
+    ends(EMBEDDED, "LP-08", |place, others, embedded| {
+        match [others, embedded].map(|outcome| place.sender_of(outcome)) {
             [Some((one, oneway)), Some((other, other_oneway))] => one != other && oneway != other_oneway,
             _ => false,
-        }),
-    not_c("LP-08", "the C driver may serve a thread that reads at once before one that waits, others do not")
-        .ends(|place, others, other| {
-            let woken = other.strip_prefix("EAGAIN | ").and_then(|rest| rest.split_once(": "));
-            let is_own = |who: &str| who.parse().is_ok_and(|Who(proc, _)| proc == place.step.proc);
-            woken.is_some_and(|(who, text)| is_own(who) && text == others)
-        }),
-    embedded("REF-10", "the embedded driver does a reply and a free of one write before the caller wakes")
-        .ends(|place, others, embedded| {
-            let replies = place.any(|command| matches!(command, Command::Transaction(None, _)));
-            let frees = place.any(|command| matches!(command, Command::Free(_)));
-            replies && frees && others.contains(" | ") && without_notices(others) == embedded
-        }),
-    rust("TX-18", "the Rust driver goes on with the write behind a reply to a thread that exited").ends(
-        |place, others, rust| {
-            let replies = |command: &Command| matches!(command, Command::Transaction(None, _));
-            let stops = others.contains(" taken=") && !rust.contains(" taken=");
-            stops && place.any(replies) && place.before().any(|step| step.action == Action::ThreadExit)
-        },
-    ),
-    rust("TX-19", "on the Rust driver a chain's failure comes before the acknowledgement of the last reply")
-        .ends(|_, others, rust| others.replace("COMPLETE DEAD_REPLY", "DEAD_REPLY COMPLETE") == rust),
-    rust("REF-15", "of two threads that send a node the Rust driver notifies the first, others the second")
-        .ends(|place, others, rust| {
-            let has_strong = |outcome: &str| outcome.contains("ACQUIRE(");
-            let moved =
-                has_strong(rust) && !has_strong(others) && without_notices(others) == without_notices(rust);
-            moved && place.threads_that_sent_nodes() > 1
-        }),
-    embedded("TX-19", "a chain's first caller learns of a death at once on the embedded driver").ends(
-        |place, others, embedded| {
-            // The one that died is in the middle of a chain: it had called on.
-            let ends = |at: &usize| matches!(place.step_at(*at).action, Action::Close | Action::Kill);
-            let breaks = (0..=place.number).filter(ends).any(|at| place.has_called(at, false));
-            breaks && embedded.contains("DEAD_REPLY") && !others.contains("DEAD_REPLY")
-        },
-    ),
+        }
+    }),
+    // The C driver may serve a thread that reads at once before one that waits, others do not.
+    ends(NOT_C, "LP-08", |place, others, other| {
+        let woken = other.strip_prefix("EAGAIN | ").and_then(|rest| rest.split_once(": "));
+        let is_own = |who: &str| who.parse().is_ok_and(|Who(proc, _)| proc == place.step.proc);
+        woken.is_some_and(|(who, text)| is_own(who) && text == others)
+    }),
+    // The embedded driver does a reply and a free of one write before the caller wakes.
+    ends(EMBEDDED, "REF-10", |place, others, embedded| {
+        let replies = place.any(|command| matches!(command, Command::Transaction(None, _)));
+        let frees = place.any(|command| matches!(command, Command::Free(_)));
+        replies && frees && others.contains(" | ") && without_notices(others) == embedded
+    }),
+    // The Rust driver goes on with the write behind a reply to a thread that exited.
+    ends(RUST, "TX-18", |place, others, rust| {
+        let replies = |command: &Command| matches!(command, Command::Transaction(None, _));
+        let stops = others.contains(" taken=") && !rust.contains(" taken=");
+        stops && place.any(replies) && place.before().any(|step| step.action == Action::ThreadExit)
+    }),
+    // On the Rust driver a chain's failure comes before the acknowledgement of the last reply.
+    ends(RUST, "TX-19", |_, others, rust| {
+        others.replace("COMPLETE DEAD_REPLY", "DEAD_REPLY COMPLETE") == rust
+    }),
+    // The Rust driver notifies the first of two threads that send a node, others the second.
+    ends(RUST, "REF-15", |place, others, rust| {
+        let has_strong = |outcome: &str| outcome.contains("ACQUIRE(");
+        let moved =
+            has_strong(rust) && !has_strong(others) && without_notices(others) == without_notices(rust);
+        moved && place.threads_that_sent_nodes() > 1
+    }),
+    // A chain's first caller learns of a death at once on the embedded driver.
+    ends(EMBEDDED, "TX-19", |place, others, embedded| {
+        // The one that died is in the middle of a chain: it had called on.
+        let ends = |at: &usize| matches!(place.step_at(*at).action, Action::Close | Action::Kill);
+        let breaks = (0..=place.number).filter(ends).any(|at| place.has_called(at, false));
+        breaks && embedded.contains("DEAD_REPLY") && !others.contains("DEAD_REPLY")
+    }),
 ];
 
-/// The one fault that is known.
-static KEPT_NODE: Known = Unruled(
-    &[Kind::C],
-    "REF-16",
-    "the C driver keeps a node whose owner closed in the middle of a call to it",
-)
-.ends(|_, _, c| is_kept_node(c));
+/// The one fault that is known: the C driver keeps a node whose owner closed in the middle of a call to it.
+static KEPT_NODE: Known = ends(&[Kind::C], "REF-16", |_, _, c| is_kept_node(c));
 
 /// Whether nothing is left behind but one node with a negative count.
 fn is_kept_node(outcome: &str) -> bool {
