@@ -14,7 +14,7 @@ use fleet::guest::fuzz::Guest;
 use fuzzer::corpus::Corpus;
 use fuzzer::program::Program;
 use fuzzer::runner::{self, Local, Runner};
-use fuzzer::session::{Finding, Report, Session};
+use fuzzer::session::{Finding, News, Session};
 use store::input;
 
 use keep::Keep;
@@ -81,9 +81,17 @@ pub fn run(job: &Job) -> CommandResult {
         None => Some(Corpus::default()),
     };
     let mut session = Session::new(runners, corpus);
-    let mut reporter = Reporter { keep: keep.as_ref(), findings: 0 };
+    let mut findings = 0;
+    let mut report = |news: News<'_>| match news {
+        News::Found(finding) => {
+            findings += 1;
+            shown(findings, finding)?;
+            keep.as_ref().map_or(Ok(()), |keep| keep.finding(findings, finding))
+        }
+        News::Kept(program) => keep.as_ref().map_or(Ok(()), |keep| keep.program(program)),
+    };
     if let Some(programs) = given {
-        session.compare(&programs, &[], &mut reporter).or_exit(exit::UNABLE)?;
+        session.compare(&programs, &[], &mut report).or_exit(exit::UNABLE)?;
     } else {
         let start = Instant::now();
         session.run_kept().or_exit(exit::UNABLE)?;
@@ -91,33 +99,15 @@ pub fn run(job: &Job) -> CommandResult {
         let mut left = job.programs.unwrap_or(u64::MAX);
         while left > 0 && start.elapsed().as_secs() < job.seconds && sys::stop_signal::received().is_none() {
             let count = round.min(left);
-            session.round(seed..seed + count, job.schedules, &mut reporter).or_exit(exit::UNABLE)?;
+            session.round(seed..seed + count, job.schedules, &mut report).or_exit(exit::UNABLE)?;
             (seed, left) = (seed + count, left - count);
             if let Some(keep) = &keep {
                 keep.set_next_seed(seed)?;
             }
         }
     }
-    say(&summary(&session, reporter.findings))?;
-    Ok(if reporter.findings == 0 { exit::FINE } else { exit::FAILED })
-}
-
-/// Shows and keeps what the session finds.
-struct Reporter<'k> {
-    keep: Option<&'k Keep>,
-    findings: u64,
-}
-
-impl Report for Reporter<'_> {
-    fn finding(&mut self, finding: &Finding) -> Result<(), String> {
-        self.findings += 1;
-        shown(self.findings, finding)?;
-        self.keep.map_or(Ok(()), |keep| keep.finding(self.findings, finding))
-    }
-
-    fn kept(&mut self, program: &Program) -> Result<(), String> {
-        self.keep.map_or(Ok(()), |keep| keep.program(program))
-    }
+    say(&summary(&session, findings))?;
+    Ok(if findings == 0 { exit::FINE } else { exit::FAILED })
 }
 
 fn shown(number: u64, finding: &Finding) -> Result<(), String> {

@@ -53,20 +53,17 @@ pub struct Totals {
     pub again: u64,
 }
 
-/// Who gets what a session finds.
-pub trait Report {
+/// News of a session.
+#[derive(Clone, Copy, Debug)]
+pub enum News<'n> {
     /// A finding, when it is shrunk.
-    ///
-    /// # Errors
-    /// Why the session cannot go on.
-    fn finding(&mut self, finding: &Finding) -> Result<(), String>;
-
+    Found(&'n Finding),
     /// A program that is kept because it reached new places of a driver.
-    ///
-    /// # Errors
-    /// See [`Self::finding`].
-    fn kept(&mut self, program: &Program) -> Result<(), String>;
+    Kept(&'n Program),
 }
+
+/// Gets the news of a session; an error ends it.
+pub type Report<'r> = dyn FnMut(News<'_>) -> Result<(), String> + 'r;
 
 /// Drivers, and what was found on them.
 pub struct Session {
@@ -108,7 +105,7 @@ impl Session {
     ///
     /// # Errors
     /// A driver that can run no program, or what `report` met.
-    pub fn round(&mut self, seeds: Range<u64>, orders: u64, report: &mut dyn Report) -> Result<(), String> {
+    pub fn round(&mut self, seeds: Range<u64>, orders: u64, report: &mut Report<'_>) -> Result<(), String> {
         let (mut of, mut programs) = (Vec::new(), Vec::new());
         for seed in seeds {
             of.extend((0..=orders).map(|_| Some(seed)));
@@ -128,13 +125,18 @@ impl Session {
         &mut self,
         programs: &[Program],
         seeds: &[Option<u64>],
-        report: &mut dyn Report,
+        report: &mut Report<'_>,
     ) -> Result<(), String> {
         let all = run_on(&mut self.runners, programs)?;
         for (number, (program, transcripts)) in programs.iter().zip(all).enumerate() {
             let is_scheduled = program.schedule().is_some();
             *(if is_scheduled { &mut self.totals.scheduled } else { &mut self.totals.programs }) += 1;
-            self.keep(program, &transcripts, report)?;
+            if self.add_reached(&transcripts)
+                && let Some(corpus) = &mut self.corpus
+                && corpus.keep(program.clone())
+            {
+                report(News::Kept(program))?;
+            }
             let (difference, passed) = first(&self.names, program, &transcripts);
             self.count(&passed);
             match difference {
@@ -175,22 +177,6 @@ impl Session {
         self.reached.iter().map(BTreeSet::len).sum::<usize>() > before
     }
 
-    /// Keeps a program that reached new places of a driver.
-    fn keep(
-        &mut self,
-        program: &Program,
-        transcripts: &[Transcript],
-        report: &mut dyn Report,
-    ) -> Result<(), String> {
-        if self.add_reached(transcripts)
-            && let Some(corpus) = &mut self.corpus
-            && corpus.keep(program.clone())
-        {
-            report.kept(program)?;
-        }
-        Ok(())
-    }
-
     fn count(&mut self, known: &[&'static Known]) {
         for known in known {
             *self.totals.known.entry(known.item).or_default() += 1;
@@ -198,7 +184,7 @@ impl Session {
     }
 
     /// Shrinks a finding of a new kind and reports it.
-    fn found(&mut self, finding: Finding, report: &mut dyn Report) -> Result<(), String> {
+    fn found(&mut self, finding: Finding, report: &mut Report<'_>) -> Result<(), String> {
         let kind = finding.difference.kind();
         if self.kinds.contains(&kind) {
             self.totals.again += 1;
@@ -211,14 +197,14 @@ impl Session {
                 return Ok(());
             }
             self.kinds.push(kind);
-            return report.finding(&finding);
+            return report(News::Found(&finding));
         };
         self.kinds.push(kind);
         let of_short = short.difference.kind();
         if short.difference.known.is_none() && !self.kinds.contains(&of_short) {
             self.kinds.push(of_short);
         }
-        report.finding(&short)
+        report(News::Found(&short))
     }
 
     /// The finding with the shortest program that shows it; `None` if it did not come again: in each of two further runs or,
