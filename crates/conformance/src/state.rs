@@ -296,6 +296,12 @@ pub(super) fn counted<'b>(block: &'b Block, label: &str) -> Result<&'b str, Stop
     required(value, || format!("no line {label:?} among: {}", block.lines.join(" / ")))
 }
 
+/// The value of a counter line as a number.
+fn number(block: &Block, label: &str) -> Result<usize, Stop> {
+    let text = counted(block, label)?;
+    required(text.parse().ok(), || format!("{label} is not a number: {text}"))
+}
+
 /// The stats of the open that requested this many threads.
 pub(super) fn stats_of(kit: &Kit, max_threads: u32) -> Result<Block, Stop> {
     let is_it = |fields: &Fields| fields.number("max") == Ok(max_threads);
@@ -311,11 +317,7 @@ const CLIENT: u32 = 40_962;
 fn expect_counters(kit: &Kit, pair: &Pair, space: &str, counts: &[(&str, &str)]) -> Result<Block, Stop> {
     let Pair { server, client, handle, .. } = pair;
     server.set_max_threads(SERVER)?;
-    let space_in = |block: &Block| {
-        let text = counted(block, space)?;
-        required(text.parse::<usize>().ok(), || format!("{space} is not a number: {text}"))
-    };
-    let before = space_in(&stats_of(kit, SERVER)?)?;
+    let before = number(&stats_of(kit, SERVER)?, space)?;
     if !kit.is_rust() {
         expect(&format!("{space} at first"), before, server.conn.map_size() / 2)?;
     }
@@ -326,10 +328,10 @@ fn expect_counters(kit: &Kit, pair: &Pair, space: &str, counts: &[(&str, &str)])
     for (label, want) in counts {
         expect(label, counted(&stats, label)?, want)?;
     }
-    ensure(space_in(&stats)? + 100 <= before, || format!("a oneway call took no {space}"))?;
+    ensure(number(&stats, space)? + 100 <= before, || format!("a oneway call took no {space}"))?;
     server.free(&call)?;
     server.echo()?;
-    expect(&format!("{space} in the end"), space_in(&stats_of(kit, SERVER)?)?, before)?;
+    expect(&format!("{space} in the end"), number(&stats_of(kit, SERVER)?, space)?, before)?;
     Ok(stats)
 }
 
@@ -337,10 +339,7 @@ fn dbg_05_counters(kit: &Kit) -> Verdict {
     kit.not_in_rust()?;
     let pair = kit.pair()?;
     pair.client.set_max_threads(CLIENT)?;
-    let calls_sent = || {
-        let text = counted(&stats_of(kit, CLIENT)?, "BC_TRANSACTION")?.to_owned();
-        required(text.parse::<u64>().ok(), || format!("BC_TRANSACTION is not a number: {text}"))
-    };
+    let calls_sent = || number(&stats_of(kit, CLIENT)?, "BC_TRANSACTION");
     // Of all processes, above the first block; others may call meanwhile.
     let of_all = |word: &str| {
         let text = kit.state_text(StateFile::Stats)?;
@@ -379,10 +378,8 @@ fn dbg_05_counters(kit: &Kit) -> Verdict {
     expect("the first line", text.lines().next(), Some("binder stats:"))?;
     ensure(!text.contains("BR_NOOP"), || "fillers are counted".into())?;
     for kind in ["proc", "thread", "node", "ref", "transaction"] {
-        let template = format!("{kind}: active {{active}} total {{total}}");
-        let line = text.lines().find_map(|line| Fields::read(&template, line));
-        let line = required(line, || format!("no line as {template:?}"))?;
-        let (active, total): (u64, u64) = (line.number("active")?, line.number("total")?);
+        let counts = queued::count(kit, kind)?;
+        let (active, total) = required(counts, || format!("nothing counts {kind}"))?;
         ensure(active <= total && total > 0, || format!("{kind}: active {active} total {total}"))?;
     }
     Ok(())
@@ -437,13 +434,7 @@ fn dbg_07_completions_go_with_their_process(kit: &Kit) -> Verdict {
     kit.device()?;
     kit.since(6, 10, "accounts of pending completions")?;
     kit.can_freeze()?;
-    let count = || {
-        let text = kit.state_text(StateFile::Stats)?;
-        let line = text
-            .lines()
-            .find_map(|line| Fields::read("transaction_complete: active {active} total {total}", line));
-        required(line, || "no line of transaction_complete".into())?.number::<u64>("active")
-    };
+    let count = || queued::count(kit, "transaction_complete").map(|counts| counts.unwrap_or_default().0);
     let sender = kit.open()?;
     let (remote, handle) = RemoteProcess::owning(kit, &sender, 1)?;
     let before = count()?;
