@@ -77,7 +77,9 @@ pub fn build_module(
     };
     let key = format!("module-{release}-{id}-{}", hash([source.as_os_str().as_encoded_bytes()]));
     let objects = shop.objects(&key, &mut |text| tell(News::Now(text)))?;
-    let files = copy::files(&source)?;
+    let mut files = copy::files(&source)?;
+    files.retain(|name| is_source(name));
+    files.sort();
     let state = hash(parts(&source, &files, &patches)?.iter().map(Vec::as_slice));
     let file = shop.folder("modules")?.join(format!("{release}-{state}")).join(MODULE);
     let log = shop.folder("logs")?.join(format!("driver-{release}.log"));
@@ -150,10 +152,8 @@ fn of_user(given: &Path) -> Result<PathBuf, BuildError> {
 
 /// All that decides how the module turns out.
 fn parts(source: &Path, files: &[String], patches: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, BuildError> {
-    let mut names: Vec<&String> = files.iter().filter(|name| is_source(name)).collect();
-    names.sort();
     let mut parts = Vec::new();
-    for name in names {
+    for name in files {
         let path = source.join(name);
         parts.push(name.clone().into_bytes());
         parts.push(std::fs::read(&path).map_err(BuildError::host(format!("reading {}", path.display())))?);
@@ -186,10 +186,9 @@ fn compiled(work: &Work<'_>, tell: &mut dyn FnMut(News<'_>)) -> Result<PathBuf, 
         removed(&folder)?;
         let _ = std::fs::remove_file(folder.with_added_extension("index"));
     }
-    let files: Vec<String> = work.files.iter().filter(|name| is_source(name)).cloned().collect();
     // The patches name files from the tree's root; the copy knows them from the driver's folder.
     let inner: Vec<Vec<u8>> = work.patches.iter().map(|patch| within(patch)).collect();
-    copy::refresh(work.source, &files, &folder, &inner)?;
+    copy::refresh(work.source, &work.files, &folder, &inner)?;
     copy::apply(&work.wanted.patches, tree)?;
     let doing = || BuildError::host(format!("writing into {}", folder.display()));
     write_if_changed(&folder.join("Kbuild"), &kbuild(&objects_in(&folder).map_err(doing())?))
