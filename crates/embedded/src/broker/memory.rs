@@ -16,7 +16,6 @@ use super::core::{DirectCall, Host, ProcSnapshot, ThreadSnapshot};
 use crate::priority;
 use crate::rpc::codec::Message;
 use crate::rpc::protocol::{Item, Link, OUTBOX_SIZE, ProcId, ThreadKey};
-use crate::shm::Corrupt;
 use crate::shm::call_slot::{self, CallSlots};
 use crate::shm::doorbell::{self, Bell, Doorbells, NEED_RETURN};
 use crate::shm::lease::{self, Lease, Range};
@@ -86,8 +85,6 @@ struct ClientMemory {
     pid: u32,
     shared: Shared,
     producer: Producer<Arc<SealedMemory>>,
-    /// Records in the inbox up to the last one about a transaction, as `Producer::written` counts.
-    transaction: Option<u32>,
     bells: Doorbells<Arc<SealedMemory>>,
     /// Items that found no room in the ring.
     waiting: VecDeque<Item>,
@@ -145,7 +142,6 @@ impl MemoryHost {
         let client = ClientMemory {
             pid,
             producer: Producer::new(Arc::clone(&shared.inbox)).expect(FITS),
-            transaction: None,
             bells: Doorbells::new(Arc::clone(&shared.doorbells)).expect(FITS),
             waiting: VecDeque::new(),
             channels: BTreeSet::new(),
@@ -190,7 +186,7 @@ impl MemoryHost {
     pub(super) fn more(&mut self, proc: ProcId) {
         let Some(client) = self.clients.get_mut(&proc) else { return };
         while let Some(item) = client.waiting.pop_front() {
-            match client.push(&item) {
+            match client.producer.push(&item.encode()) {
                 Ok(true) => {
                     client.ring(&item);
                     self.budgets.waited(client.pid, 1);
@@ -215,16 +211,42 @@ impl MemoryHost {
     /// Whether a call is pending at a process; `is_idle` checks each of its channels.
     fn has_calls(&self, proc: ProcId, is_idle: impl Fn(&Channel) -> bool) -> bool {
         let Some(client) = self.clients.get(&proc) else { return false };
-        // What a caller that is gone has left is pending until it is taken: nobody reads the reply.
-        let is_over = |channel: &Channel| match self.clients.contains_key(&channel.caller) {
-            true => is_idle(channel),
-            false => channel.call_slots.is_taken(),
+        let is_over = |channel: &Channel| match self.are_there(channel) {
+            [true, true] => is_idle(channel),
+            [true, false] => !channel.call_slots.has_reply(),
+            // What a caller that is gone has left is pending until it is taken: nobody reads the reply.
+            [false, _] => channel.call_slots.is_taken(),
         };
         let call_slot_in_use = |channel| self.channels.get(channel).is_some_and(|found| !is_over(found));
-        client.slots().any(|bell| bell.tid() != 0 && bell.depth() != 0)
+        let failed = self.failed_calls(proc, client);
+        let is_busy = |bell: Bell<'_, _>| {
+            let failed = failed.iter().filter(|thread| **thread == bell.number()).count();
+            bell.tid() != 0 && bell.depth() as usize > failed
+        };
+        client.slots().any(is_busy)
             || client.bells.queued() != 0
-            || client.has_unread_transaction()
+            || client.unread().any(|item| matches!(item, Item::Deliver { .. } | Item::Reply { .. }))
             || client.channels.iter().any(call_slot_in_use)
+    }
+
+    /// The thread, by its slot, of each call that failed while its process has not noticed: such a call is on the
+    /// thread's stack, but not pending (contract FRZ-03).
+    fn failed_calls(&self, proc: ProcId, client: &ClientMemory) -> Vec<u32> {
+        let refused = client.unread().filter_map(|item| match item {
+            Item::Refused { thread, .. } => Some(thread.slot),
+            _ => None,
+        });
+        let made = client.channels.iter().filter_map(|channel| self.channels.get(channel));
+        let in_slots = made.filter(|channel| channel.caller == proc).flat_map(|channel| {
+            let [_, callee_is_there] = self.are_there(channel);
+            channel.call_slots.failed(!callee_is_there)
+        });
+        refused.chain(in_slots).collect()
+    }
+
+    /// Whether the caller and the callee of a channel are there.
+    fn are_there(&self, channel: &Channel) -> [bool; 2] {
+        [channel.caller, channel.callee].map(|side| self.clients.contains_key(&side))
     }
 
     fn fail(&mut self, proc: ProcId, why: &'static str) {
@@ -234,25 +256,11 @@ impl MemoryHost {
 
 const CORRUPT_INBOX: &str = "it wrote an impossible count into its inbox";
 
-/// Whether an item is a call or the end of one. Others, such as notifications of nodes and deaths, are never pending
-/// (contract FRZ-03).
-fn is_of_transaction(item: &Item) -> bool {
-    matches!(item, Item::Deliver { .. } | Item::Reply { .. } | Item::Refused { .. })
-}
-
 impl ClientMemory {
-    /// Appends an item to the inbox; false if that is full.
-    fn push(&mut self, item: &Item) -> Result<bool, Corrupt> {
-        let pushed = self.producer.push(&item.encode())?;
-        if pushed && is_of_transaction(item) {
-            self.transaction = Some(self.producer.written());
-        }
-        Ok(pushed)
-    }
-
-    fn has_unread_transaction(&self) -> bool {
-        let in_inbox = self.transaction.is_some_and(|written| self.producer.is_unread(written));
-        in_inbox || self.waiting.iter().any(is_of_transaction)
+    /// The items that the client has not taken in.
+    fn unread(&self) -> impl Iterator<Item = Item> {
+        let in_inbox = self.producer.unread().filter_map(|record| Item::decode(&record).ok());
+        in_inbox.chain(self.waiting.iter().cloned())
     }
 
     /// Wakes the threads that an item is for.
@@ -458,7 +466,10 @@ impl Host for MemoryHost {
     fn item(&mut self, to: ProcId, item: Item) {
         let Some(client) = self.clients.get_mut(&to) else { return };
         // Behind waiting items, to keep the order.
-        let pushed = if client.waiting.is_empty() { client.push(&item) } else { Ok(false) };
+        let pushed = match client.waiting.is_empty() {
+            true => client.producer.push(&item.encode()),
+            false => Ok(false),
+        };
         match pushed {
             Ok(true) => client.ring(&item),
             Ok(false) if self.budgets.wait(client.pid) => client.waiting.push_back(item),

@@ -79,15 +79,15 @@ impl<M: Memory, const N: u32> Producer<M, N> {
         Ok(true)
     }
 
-    /// Number of records that were written so far, modulo 2^32.
-    pub fn written(&self) -> u32 {
-        self.head
-    }
-
-    /// Whether the record after which [`written`](Self::written) gave this is unread, as far as the consumer says.
-    pub fn is_unread(&self, written: u32) -> bool {
-        let left = written.wrapping_sub(self.memory.word(TAIL).load(Ordering::Acquire));
-        (1..=N).contains(&left)
+    /// The records that the consumer has not taken, as far as it says. What they hold is only a hint: the
+    /// consumer's process can write them.
+    pub fn unread(&self) -> impl Iterator<Item = [u8; RECORD]> {
+        let left = self.head.wrapping_sub(self.memory.word(TAIL).load(Ordering::Acquire));
+        (1..=if left <= N { left } else { 0 }).rev().map(|back| {
+            let mut record = [0; RECORD];
+            self.memory.copy_out(record_at(self.head.wrapping_sub(back), N), &mut record);
+            record
+        })
     }
 
     fn has_room(&mut self) -> Result<bool, Corrupt> {

@@ -1,8 +1,11 @@
 //! Gates and held calls of real channels, without a client.
 //! Not here: the requests for them (`core`), the effect in call slots (`shm::call_slot`).
 
+use abi::layout::ExtendedError;
+
 use super::*;
-use crate::shm::call_slot::{CLOSED, FROZEN, RequestHeader};
+use crate::rpc::protocol::Answers;
+use crate::shm::call_slot::{CLOSED, FROZEN, ReplyHeader, RequestHeader};
 
 const CALLER: ProcId = ProcId(1);
 const CALLEE: ProcId = ProcId(2);
@@ -64,4 +67,50 @@ fn a_channel_that_closes_does_not_let_go() {
     assert_eq!(call_slots.gate(), FROZEN | CLOSED);
     assert!(call_slots.take(0).expect("sane").is_none() && !bells.anything_ready());
     assert!(call_slots.back_out(call));
+}
+
+#[test]
+fn a_failure_that_its_thread_has_not_read_is_not_pending() {
+    let (mut host, call_slots, _) = host();
+    let bells = Doorbells::new(Arc::clone(&host.channels[&1].doorbells[0])).expect("room");
+    let bell = bells.slot(0).expect("inside");
+    let _ = bell.move_in(70);
+    let call = |host: &MemoryHost| {
+        let call = publish(&call_slots);
+        bell.set_depth(1);
+        assert!(host.busy(CALLER) && host.busy(CALLEE));
+        (call, call_slots.take(0).expect("sane").expect("published").taken())
+    };
+    // The callee fails the call.
+    let (failed, taken) = call(&host);
+    call_slots.fail(taken, 5);
+    assert!(!host.busy(CALLER) && !host.busy(CALLEE));
+    bell.set_depth(2);
+    assert!(host.busy(CALLER), "it serves another one");
+    host.set_gate(1, FROZEN);
+    assert!(host.settle(CALLEE));
+    call_slots.release(failed);
+    let early = publish(&call_slots);
+    assert!(call_slots.take(0).expect("sane").is_none(), "the next call is held");
+    assert!(call_slots.back_out(early));
+    host.set_gate(1, 0);
+    // The broker refuses a call.
+    let refused = Item::Refused {
+        thread: ThreadKey { slot: 0, generation: 1 },
+        answers: Answers::Transaction { number: 1 },
+        outcome: br::DEAD_REPLY,
+        error: ExtendedError { id: 0, command: br::OK, param: 0 },
+    };
+    host.item(CALLER, refused);
+    assert!(host.busy(CALLER), "one of two calls");
+    bell.set_depth(1);
+    assert!(!host.busy(CALLER));
+    // The callee ends, behind a reply and without.
+    bell.set_depth(2);
+    let (_, taken) = call(&host);
+    bell.set_depth(2);
+    host.leave(CALLEE);
+    assert!(!host.busy(CALLER));
+    call_slots.reply(taken, &ReplyHeader::default(), b"").expect("fits");
+    assert!(host.busy(CALLER));
 }

@@ -11,10 +11,12 @@
 
 use sys::sync::{Ordering, full_fence};
 
-use super::{BACKED_OUT, CALL_SLOTS, CallSlots, FROZEN, GATE, HELD, Memory, STATE, is_later, next, previous};
+use super::{
+    BACKED_OUT, CALL_SLOTS, CallSlots, FAILED, FROZEN, GATE, HELD, Memory, STATE, is_later, next, previous,
+};
 
 impl<M: Memory> CallSlots<M> {
-    /// Whether no call slot has a call: none waits, is served, or has an unread reply. Held and backed out
+    /// Whether no call slot has a call: none waits, is served, or has an unread reply. Held, backed out and failed
     /// calls do not count.
     pub fn is_idle(&self) -> bool {
         (0..CALL_SLOTS).all(|call_slot| self.is_free(call_slot, false))
@@ -42,6 +44,8 @@ impl<M: Memory> CallSlots<M> {
         // the gate shut. Acquire: the caller's earlier stores are seen, in its order.
         let last = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
         let over = self.over(call_slot).load(Ordering::Acquire);
+        let has_failed = last != over && self.reply_word(call_slot).load(Ordering::Acquire) == last | FAILED;
+        let over = if has_failed { last } else { over };
         let coming = next(over);
         let mut claim = self.claim(call_slot).load(Ordering::Relaxed);
         if last == over && is_later(coming, claim) {

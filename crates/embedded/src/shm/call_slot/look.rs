@@ -1,10 +1,11 @@
-//! The broker's look at the calls under way, for its state files.
+//! The broker's look at the calls under way, for its state files, and at those that failed.
 //! Not here: whether a process is busy (`gate`).
 
 use sys::sync::Ordering;
 
 use super::{
-    BACKED_OUT, CALL_SLOTS, CallSlots, Memory, RequestHeader, SERVER, STATE, TAKEN, Taken, USED, base,
+    BACKED_OUT, CALL_SLOTS, CallSlots, FAILED, Memory, REPLIED, RequestHeader, SERVER, STATE, TAKEN, Taken,
+    USED, base,
 };
 
 /// Low bits of the word about the serving thread: its slot and 1. Bits of the call's number are above them.
@@ -37,20 +38,45 @@ impl<M: Memory> CallSlots<M> {
         (0..used).filter_map(|call_slot| self.look(call_slot))
     }
 
+    /// The caller's thread, by its slot, of each call that failed and whose caller has not noticed: the callee failed
+    /// it or, if that is gone, did not answer it.
+    pub fn failed(&self, callee_is_gone: bool) -> impl Iterator<Item = u32> {
+        let used = self.memory.word(USED).load(Ordering::Acquire).min(CALL_SLOTS);
+        (0..used).filter_map(move |call_slot| {
+            let has_failed = match self.unread_answer(call_slot)? {
+                0 => callee_is_gone,
+                answer => answer == FAILED,
+            };
+            has_failed.then(|| self.header(call_slot))?.map(|header| header.thread.slot)
+        })
+    }
+
+    /// Whether a reply waits for its caller.
+    pub fn has_reply(&self) -> bool {
+        (0..CALL_SLOTS).any(|call_slot| self.unread_answer(call_slot) == Some(REPLIED))
+    }
+
+    /// The state of the reply to a call that is not over, 0 for no answer yet.
+    fn unread_answer(&self, call_slot: u32) -> Option<u32> {
+        let number = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
+        let reply = self.reply_word(call_slot).load(Ordering::Acquire);
+        let is_over = number == self.over(call_slot).load(Ordering::Relaxed);
+        (!is_over).then_some(if reply & !STATE == number { reply & STATE } else { 0 })
+    }
+
+    fn header(&self, call_slot: u32) -> Option<RequestHeader> {
+        let mut header = RequestHeader::default();
+        header.decode(|index| self.memory.words::<1>(base(call_slot) + 4 + index * 4)[0]).ok()?;
+        Some(header)
+    }
+
     fn look(&self, call_slot: u32) -> Option<UnderWay> {
         let number = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
-        let reply = self.reply_word(call_slot).load(Ordering::Relaxed);
-        let is_answered = reply & !STATE == number && reply & STATE != 0;
         let claim = self.claim(call_slot).load(Ordering::Relaxed);
-        if number == self.over(call_slot).load(Ordering::Relaxed)
-            || is_answered
-            || claim == number | BACKED_OUT
-        {
+        if self.unread_answer(call_slot) != Some(0) || claim == number | BACKED_OUT {
             return None;
         }
-        let mut header = RequestHeader::default();
-        let word = |index| self.memory.words::<1>(base(call_slot) + 4 + index * 4)[0];
-        header.decode(word).ok()?;
+        let header = self.header(call_slot)?;
         let server = self.memory.word(base(call_slot) + SERVER).load(Ordering::Relaxed);
         let is_served = claim == number | TAKEN && server & !THREAD == above(number);
         let server = if is_served { (server & THREAD).checked_sub(1) } else { None };
