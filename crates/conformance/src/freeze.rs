@@ -230,6 +230,27 @@ fn frz_03_what_is_pending(kit: &Kit) -> Verdict {
     pending(&frozen, "the reply to its own call unread", true)?;
     frozen.remote.expect_read("that reply", "COMPLETE REPLY")?;
     pending(&frozen, "that reply read", false)?;
+    // A process's first call goes through the embedded driver's broker, its second directly.
+    for second in [false, true] {
+        let server = kit.server()?;
+        let node = Node::number(6 + u64::from(second));
+        frozen.remote.take(kit, &server, node)?;
+        let call = format!("call {}", node.ptr);
+        if second {
+            frozen.remote.tell(&call)?;
+            server.echo()?;
+            frozen.remote.expect_read("a reply", "COMPLETE REPLY")?;
+        }
+        frozen.remote.tell(&call)?;
+        server.read()?.call()?;
+        drop(server);
+        soon(|| {
+            let seen = frozen.try_freeze();
+            frozen.thaw()?;
+            Ok((seen != "OK").then(|| format!("FREEZE, its own call failed and that unread: {seen}")))
+        })?;
+        frozen.remote.expect_read("that failure", "COMPLETE DEAD_REPLY")?;
+    }
     // The first round trip makes the acquaintance, after which the embedded driver calls directly.
     let caller = kit.server()?;
     let watcher = kit.watch(&caller, Node::number(4))?;
