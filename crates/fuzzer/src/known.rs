@@ -193,12 +193,6 @@ pub static ALL: &[Known] = &[
         let freezes = matches!(place.step.action, Action::Freeze(_, true));
         freezes && others == "ok" && rust == "EAGAIN" && (0..place.number).any(|at| place.calls_again(at))
     }),
-    // On the embedded driver a process is busy that has not read the failure of its call.
-    ends(EMBEDDED, "FRZ-03", |place, others, embedded| {
-        let Action::Freeze(proc, true) = place.step.action else { return false };
-        let calls = |step: &Step| step.proc == proc && place.open_calls(place.number, proc, step.thread) > 0;
-        others == "ok" && embedded == "EAGAIN" && place.before().any(calls)
-    }),
     // The embedded and the Rust driver refuse a second call whether its target is dead or not.
     ends(NOT_C, "TX-13", |place, others, other| {
         let own = |at: &usize| {
