@@ -59,15 +59,9 @@ impl Member {
     fn at<T>(&self, peer: &Peer, what: &str, call: impl FnMut() -> Result<T, CallError>) -> Option<T> {
         let answer = self.attempt(what, Target::Member(peer.instance), call);
         if answer.is_none() {
-            let stale = {
-                let mut peers = self.peers();
-                let stale: Vec<_> = peers
-                    .iter()
-                    .filter(|(_, known)| known.instance == peer.instance)
-                    .map(|(at, _)| *at)
-                    .collect();
-                stale.into_iter().filter_map(|at| peers.remove(&at)).collect::<Vec<_>>()
-            };
+            let is_stale = |_: &_, known: &mut Peer| known.instance == peer.instance;
+            let stale: Vec<_> = self.peers().extract_if(.., is_stale).collect();
+            // Without the lock.
             drop(stale);
         }
         answer
