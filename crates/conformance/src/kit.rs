@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use abi::codes::{br, object};
 use abi::layout::{FlatBinderObject, FreezeInfo};
@@ -21,7 +21,9 @@ use procgroup::{Streams, WorkerProcess};
 use sys::binder_fd::BinderFd;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::check::{PATIENCE, Stop, Verdict, done, ensure, expect, expect_errno, patiently, skip_unless};
+use super::check::{
+    PATIENCE, Stop, Verdict, done, ensure, expect, expect_errno, patiently, skip_unless, soon,
+};
 use super::payload::Draft;
 use super::raw_process::{Got, Node, RawProcess, expect_work, plain};
 use super::subject::{Subject, examine};
@@ -398,20 +400,14 @@ impl Kit {
 
     /// Waits until the context has no manager.
     pub(super) fn wait_until_unmanaged(&self, client: &RawProcess) -> Verdict {
-        let start = Instant::now();
-        loop {
+        soon(|| {
             let got = self.ask(client, test_manager::TAG, &[])?;
-            if got.work() == "DEAD_REPLY" {
-                return Ok(());
-            }
             if let Ok(reply) = got.reply() {
                 client.free(&reply)?;
             }
-            ensure(!sys::patience::is_over(start, PATIENCE), || {
-                format!("the context is still managed: {:?}", got.work())
-            })?;
-            std::thread::sleep(Duration::from_millis(2));
-        }
+            let work = got.work();
+            Ok((work != "DEAD_REPLY").then(|| format!("the context is still managed: {work:?}")))
+        })
     }
 
     /// Whether the process's node is still listed by GET_NODE_DEBUG_INFO (contract IOC-05).
