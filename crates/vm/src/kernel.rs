@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use cache::Cache;
 pub(crate) use headers::Headers;
-pub(crate) use linux_source::{SourcePackage, download};
+pub(crate) use linux_source::{SourcePackage, download, is_of};
 pub(super) use modules::Module;
+pub(crate) use unpack::tool;
 
 use super::arch::Arch;
 use super::elf::module_release;
@@ -100,7 +101,7 @@ fn stops(config: &str) -> Vec<String> {
 }
 
 /// All files below a folder.
-fn files_below(root: &Path) -> Result<Vec<PathBuf>, VmError> {
+pub(crate) fn files_below(root: &Path) -> Result<Vec<PathBuf>, VmError> {
     let mut files = Vec::new();
     let mut open = vec![root.to_path_buf()];
     while let Some(folder) = open.pop() {

@@ -12,6 +12,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::kernel::files_below;
+
 use super::error::BuildError;
 use super::source::{git, is_tracked};
 
@@ -28,22 +30,8 @@ pub(super) fn files(source: &Path) -> Result<Vec<String>, BuildError> {
     {
         return Ok(listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect());
     }
-    let mut found = Vec::new();
-    let mut open = vec![PathBuf::new()];
-    while let Some(folder) = open.pop() {
-        let whole = source.join(&folder);
-        let doing = || BuildError::host(format!("reading {}", whole.display()));
-        for entry in std::fs::read_dir(&whole).map_err(doing())? {
-            let entry = entry.map_err(doing())?;
-            let path = folder.join(entry.file_name());
-            if entry.file_type().map_err(doing())?.is_dir() {
-                open.push(path);
-            } else if let Some(path) = path.to_str() {
-                found.push(path.to_owned());
-            }
-        }
-    }
-    Ok(found)
+    let inside = |path: PathBuf| Some(path.strip_prefix(source).ok()?.to_str()?.to_owned());
+    Ok(files_below(source)?.into_iter().filter_map(inside).collect())
 }
 
 /// Whether a source was built in, so that make refuses another output folder.
@@ -84,23 +72,16 @@ pub(super) fn refresh(
         index.insert(name.clone(), state);
     }
     let gone: Vec<&String> = old.keys().filter(|name| !index.contains_key(*name)).collect();
-    let kept: Index = old
-        .iter()
-        .filter(|(name, state)| index.get(*name) == Some(state))
-        .map(|(name, state)| (name.clone(), *state))
-        .collect();
     // Files on their way are in no index: a build that is killed here copies them again. Files that only a patch makes
     // stay in it with no state, so that they are removed.
-    let mut on_the_way = kept;
+    let mut on_the_way = old.clone();
+    on_the_way.retain(|name, state| index.get(name) == Some(state));
     on_the_way.extend(gone.iter().map(|name| ((*name).clone(), (0, 0))));
     on_the_way.retain(|name, _| !touched.contains(name));
     on_the_way.extend(touched.iter().map(|name| (name.clone(), (0, 0))));
     write_index(&place, &on_the_way).map_err(doing())?;
     for name in gone {
-        match std::fs::remove_file(copy.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(doing()(error)),
-            _ => {}
-        }
+        remove_if_there(&copy.join(name)).map_err(doing())?;
     }
     let is_first = old.is_empty();
     for name in stale {
@@ -122,15 +103,19 @@ fn write_index(place: &Path, index: &Index) -> io::Result<()> {
     std::fs::rename(&draft, place)
 }
 
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
 /// Copies a file or a link in place of what is there; its time of change is now, or with `keeps_time` that of its source.
 fn transfer(from: &Path, to: &Path, keeps_time: bool) -> io::Result<()> {
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    match std::fs::remove_file(to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_if_there(to)?;
     if from.symlink_metadata()?.is_symlink() {
         return std::os::unix::fs::symlink(std::fs::read_link(from)?, to);
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::kernel::{self, Cache, SourcePackage};
+use crate::kernel::{self, Cache, SourcePackage, is_of, tool};
 
 use super::error::BuildError;
 use super::name::hash;
@@ -175,9 +175,6 @@ fn unpacked(sources: &Path, version: Option<&str>) -> Option<Source> {
     let debians = entries.filter(|path| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("linux-source-"))
     });
-    let is_of = |own: &str, version: &str| {
-        own.strip_prefix(version).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
     let fitting = debians.filter_map(|path| released(&path).ok());
     let fitting = fitting.filter(|found| version.is_none_or(|version| is_of(&found.version, version)));
     let numbers = |source: &Source| -> Vec<u32> {
@@ -226,21 +223,6 @@ fn unpack(archive: &Path, draft: &Path, place: &Path) -> Result<(), BuildError> 
             .map_err(BuildError::host(format!("keeping the source in {}", place.display())))?;
     }
     Ok(())
-}
-
-/// Runs a program that unpacks.
-fn tool(command: &mut Command, package: &str) -> Result<(), BuildError> {
-    use crate::error::VmError;
-    let shown = command.get_program().to_string_lossy().into_owned();
-    let failed = |why: String| BuildError::Vm(VmError::Tool { command: shown.clone(), why });
-    sys::child::die_with_parent(command);
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|error| failed(format!("{error}; install it: apt-get install {package}")))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(failed(said.lines().next().unwrap_or("it failed and said nothing").to_owned()))
 }
 
 /// A source in the workshop, which never changes.

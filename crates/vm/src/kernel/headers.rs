@@ -7,14 +7,14 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::arch::Arch;
 use crate::error::VmError;
-use crate::qemu::last_line;
 
 use super::apt::Apt;
 use super::name::Name;
+use super::unpack::tool;
 
 /// Libraries of the packages' programs.
 const LIBRARIES: [&str; 5] = ["libc6", "libelf1t64", "libzstd1", "zlib1g", "libxxhash0"];
@@ -79,7 +79,8 @@ pub(crate) fn fetch(
         progress(&format!("fetching {} (about 15 MB, once)", list.join(", ")));
         let draft = scratch.join("headers");
         for file in apt.download(&list)? {
-            unpack(&file, &draft)?;
+            std::fs::create_dir_all(&draft).map_err(VmError::host(format!("making {}", draft.display())))?;
+            tool(Command::new("dpkg-deb").arg("-x").args([&file, &draft]), "dpkg")?;
         }
         settle(&draft, place, release)?;
         let version = version(&show).ok_or_else(|| bad("its package has no version".to_owned()))?;
@@ -108,14 +109,6 @@ fn version(show: &str) -> Option<String> {
     let own = show.lines().find_map(|line| line.strip_prefix("Version:"))?.trim();
     let digits = |c: char| c.is_ascii_digit() || c == '.';
     Some(own.chars().take_while(|c| digits(*c)).collect()).filter(|text: &String| !text.is_empty())
-}
-
-fn unpack(package: &Path, into: &Path) -> Result<(), VmError> {
-    let failed = |why: String| VmError::Tool { command: format!("dpkg-deb -x {}", package.display()), why };
-    std::fs::create_dir_all(into).map_err(VmError::host(format!("making {}", into.display())))?;
-    let output = Command::new("dpkg-deb").arg("-x").args([package, into]).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| failed(format!("{error}; install it: apt-get install dpkg")))?;
-    if output.status.success() { Ok(()) } else { Err(failed(last_line(&output.stderr))) }
 }
 
 /// Makes an unpacked tree one that works in `place`.

@@ -73,7 +73,7 @@ fn packages(search: &str, version: Option<&str>) -> Vec<String> {
 }
 
 /// Whether a version is another one or an update of it: 7.2.13 is of 7.2.
-fn is_of(version: &str, whole: &str) -> bool {
+pub(crate) fn is_of(version: &str, whole: &str) -> bool {
     version.strip_prefix(whole).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 

@@ -1,4 +1,4 @@
-//! Decompresses kernel modules and packed images with the system's tools.
+//! Decompresses kernel modules and packed images with the system's tools, and runs those that unpack packages and archives.
 //! Not here: finding them (`modules`, `image`).
 
 use std::io::Write;
@@ -28,6 +28,23 @@ pub(super) fn zboot(packed: &Packed<'_>) -> Result<Vec<u8>, String> {
     let unknown = || format!("it is packed with {}, which cannot be unpacked here", packed.compression);
     let (tool, package) = tool_of(packed.compression).ok_or_else(unknown)?;
     piped(tool, package, packed.payload).map_err(|why| format!("unpacking it with {tool}: {why}"))
+}
+
+/// Runs a program that unpacks; `package`: what to install if it is not there.
+///
+/// # Errors
+/// [`VmError::Tool`] with its first complaint.
+pub(crate) fn tool(command: &mut Command, package: &str) -> Result<(), VmError> {
+    let shown = command.get_program().to_string_lossy().into_owned();
+    let failed = |why: String| VmError::Tool { command: shown.clone(), why };
+    sys::child::die_with_parent(command);
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(format!("{error}; install it: apt-get install {package}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(failed(said.lines().next().unwrap_or("it failed and said nothing").to_owned()))
 }
 
 /// Program and Debian package for a compression by its usual names.
