@@ -2,6 +2,7 @@
 //! Not here: tests that bear others beside them (`cli`).
 
 mod bisection;
+mod kpi;
 #[path = "../support/mod.rs"]
 mod support;
 mod trace_accuracy;
