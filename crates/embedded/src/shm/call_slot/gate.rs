@@ -78,8 +78,7 @@ impl<M: Memory> CallSlots<M> {
         if bits & FROZEN != 0 {
             (0..CALL_SLOTS).for_each(|call_slot| self.let_go(call_slot));
         }
-        // Release: a caller that finds the gate open finds nothing held.
-        self.memory.word(GATE).fetch_and(!bits, Ordering::Release);
+        self.memory.word(GATE).fetch_and(!bits, Ordering::Relaxed);
     }
 
     fn let_go(&self, call_slot: u32) {

@@ -214,9 +214,6 @@ fn loom_a_call_is_held_or_seen() {
 /// call is published while its slot is held, and its caller checks the gate during the thaw.
 #[test]
 fn loom_a_thaw_loses_no_call() {
-    fn pass(call_slots: &CallSlots<HeapMemory>, bells: &Doorbells<HeapMemory>) -> bool {
-        bells.take_ready().any(|_| call_slots.take(0).expect("sane").is_some())
-    }
     loom::model(move || {
         let (call_slots, bells) = (call_slots_with(CALL_SLOTS), bells());
         call_slots.shut(FROZEN);
@@ -235,4 +232,34 @@ fn loom_a_thaw_loses_no_call() {
         let taken = serving.join().expect("no panic") || pass(&call_slots, &bells);
         assert_eq!(u32::from(taken) + u32::from(backed_out), 1, "taken: {taken}, backed out: {backed_out}");
     });
+}
+
+/// The same of a call whose caller found the gate open: the callee may still find it held.
+#[test]
+fn loom_a_call_behind_a_thaw_is_not_lost() {
+    loom::model(move || {
+        let (call_slots, bells) = (call_slots_with(CALL_SLOTS), bells());
+        call_slots.shut(FROZEN);
+        assert!(call_slots.hold());
+        let (broker, its_bells) = (Arc::clone(&call_slots), bells.clone());
+        let thawing = loom::thread::spawn(move || {
+            broker.open(FROZEN);
+            its_bells.post(0);
+        });
+        let (callee, its_bells) = (Arc::clone(&call_slots), bells.clone());
+        let serving = loom::thread::spawn(move || pass(&callee, &its_bells));
+        let is_open = call_slots.gate() == 0;
+        if is_open {
+            call_slots.publish(0, &header(), b"").expect("idle");
+            bells.post(0);
+        }
+        thawing.join().expect("no panic");
+        let taken = serving.join().expect("no panic") || pass(&call_slots, &bells);
+        assert_eq!(taken, is_open);
+    });
+}
+
+/// Takes the call of every marked channel; returns whether there was one.
+fn pass(call_slots: &CallSlots<HeapMemory>, bells: &Doorbells<HeapMemory>) -> bool {
+    bells.take_ready().any(|_| call_slots.take(0).expect("sane").is_some())
 }
