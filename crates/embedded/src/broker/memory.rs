@@ -214,34 +214,35 @@ impl MemoryHost {
         let is_over = |channel: &Channel| match self.are_there(channel) {
             [true, true] => is_idle(channel),
             [true, false] => !channel.call_slots.has_reply(),
-            // What a caller that is gone has left is pending until it is taken: nobody reads the reply.
+            // Nobody reads the reply, so the call is pending until it is taken.
             [false, _] => channel.call_slots.is_taken(),
         };
         let call_slot_in_use = |channel| self.channels.get(channel).is_some_and(|found| !is_over(found));
-        let failed = self.failed_calls(proc, client);
-        let is_busy = |bell: Bell<'_, _>| {
-            let failed = failed.iter().filter(|thread| **thread == bell.number()).count();
-            bell.tid() != 0 && bell.depth() as usize > failed
+        // Before the failures and behind them: a failure that is read meanwhile, or a call that is made and
+        // fails meanwhile, must not hide another call.
+        let before: Vec<u32> = client.slots().map(|bell| bell.depth()).collect();
+        let unread = client.unread();
+        let failed = self.failed_calls(proc, client, &unread);
+        let is_busy = |(bell, before): (Bell<'_, _>, u32)| {
+            let its =
+                |thread: &&ThreadKey| thread.slot == bell.number() && bell.belongs_to(thread.generation);
+            bell.tid() != 0 && before.max(bell.depth()) as usize > failed.iter().filter(its).count()
         };
-        client.slots().any(is_busy)
+        client.slots().zip(before).any(is_busy)
             || client.bells.queued() != 0
-            || client.unread().any(|item| matches!(item, Item::Deliver { .. } | Item::Reply { .. }))
+            || unread.has_transaction
             || client.channels.iter().any(call_slot_in_use)
     }
 
-    /// The thread, by its slot, of each call that failed while its process has not noticed: such a call is on the
-    /// thread's stack, but not pending (contract FRZ-03).
-    fn failed_calls(&self, proc: ProcId, client: &ClientMemory) -> Vec<u32> {
-        let refused = client.unread().filter_map(|item| match item {
-            Item::Refused { thread, .. } => Some(thread.slot),
-            _ => None,
-        });
+    /// The thread of each call that failed while its process has not noticed: such a call is on the thread's stack,
+    /// but not pending (contract FRZ-03).
+    fn failed_calls(&self, proc: ProcId, client: &ClientMemory, unread: &Unread) -> Vec<ThreadKey> {
         let made = client.channels.iter().filter_map(|channel| self.channels.get(channel));
         let in_slots = made.filter(|channel| channel.caller == proc).flat_map(|channel| {
             let [_, callee_is_there] = self.are_there(channel);
             channel.call_slots.failed(!callee_is_there)
         });
-        refused.chain(in_slots).collect()
+        unread.refused.iter().copied().chain(in_slots).collect()
     }
 
     /// Whether the caller and the callee of a channel are there.
@@ -256,11 +257,32 @@ impl MemoryHost {
 
 const CORRUPT_INBOX: &str = "it wrote an impossible count into its inbox";
 
+/// What a client has not taken in.
+#[derive(Debug, Default)]
+struct Unread {
+    /// A call, a oneway call or a reply is among it.
+    has_transaction: bool,
+    /// The threads whose calls were refused.
+    refused: Vec<ThreadKey>,
+}
+
+impl Unread {
+    fn note(&mut self, item: &Item) {
+        match item {
+            Item::Deliver { .. } | Item::Reply { .. } => self.has_transaction = true,
+            Item::Refused { thread, .. } => self.refused.push(*thread),
+            _ => {}
+        }
+    }
+}
+
 impl ClientMemory {
-    /// The items that the client has not taken in.
-    fn unread(&self) -> impl Iterator<Item = Item> {
+    fn unread(&self) -> Unread {
+        let mut unread = Unread::default();
         let in_inbox = self.producer.unread().filter_map(|record| Item::decode(&record).ok());
-        in_inbox.chain(self.waiting.iter().cloned())
+        in_inbox.for_each(|item| unread.note(&item));
+        self.waiting.iter().for_each(|item| unread.note(item));
+        unread
     }
 
     /// Wakes the threads that an item is for.

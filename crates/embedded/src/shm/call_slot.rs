@@ -3,7 +3,7 @@
 //!
 //! - `caller`, `callee`, `gate`: the operations of the caller, the callee and the broker.
 //! - [`header`]: what a call and a reply carry besides their payload.
-//! - [`look`]: the calls under way, for the state files.
+//! - [`look`]: the calls under way, for the state files, and failed ones, for a freeze.
 //! - `payload_range`: where a payload lies.
 //!
 //! Not here: waking (`doorbell`), the handles that lead to a channel (`client::core`).
@@ -22,7 +22,7 @@
 //! or BACKED_OUT (caller). The call ends with the reply's word, which only the callee writes, and then with
 //! `over`, which tells the broker that the caller is done.
 //!
-//! The broker reads the words and writes the gate. When it freezes the callee and finds a call slot idle, it
+//! The broker reads the words and writes the gate. When it freezes the callee and finds a call slot idle or its call failed, it
 //! puts the number of the next call into `claim` (HELD) until the thaw: a caller may have just published that
 //! call without having seen the gate, and a callee that looks for calls would serve it.
 //!

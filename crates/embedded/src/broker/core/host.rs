@@ -88,8 +88,8 @@ pub trait Host {
     fn resume_lease(&mut self, proc: ProcId, arena: &Arena);
     /// Ranges that a process has placed by itself, for the state files.
     fn placed(&self, proc: ProcId) -> Vec<Range>;
-    /// Whether a transaction is pending at a process: a thread has a transaction stack or an unread reply, an item
-    /// is unread, or a call slot from or to it is not idle (contract FRZ-03).
+    /// Whether a transaction is pending at a process: a thread has a call that has not failed or an unread reply, a
+    /// call, oneway call or reply is unread, or a call slot from or to it is not idle (contract FRZ-03).
     fn busy(&self, proc: ProcId) -> bool;
     /// Whether a process is not [busy](Self::busy), and takes no call through a call slot until its gates open
     /// again. Its gates are frozen already.

@@ -25,7 +25,11 @@ fn host() -> (MemoryHost, CallSlots<Arc<SealedMemory>>, Doorbells<Arc<SealedMemo
 }
 
 fn publish(call_slots: &CallSlots<Arc<SealedMemory>>) -> call_slot::Call {
-    let thread = ThreadKey { slot: 0, generation: 1 };
+    publish_of(call_slots, 1)
+}
+
+fn publish_of(call_slots: &CallSlots<Arc<SealedMemory>>, generation: u32) -> call_slot::Call {
+    let thread = ThreadKey { slot: 0, generation };
     let header = RequestHeader { binding: 1, code: 1, thread, ..RequestHeader::default() };
     call_slots.publish(0, &header, b"").expect("idle")
 }
@@ -76,7 +80,7 @@ fn a_failure_that_its_thread_has_not_read_is_not_pending() {
     let bell = bells.slot(0).expect("inside");
     let _ = bell.move_in(70);
     let call = |host: &MemoryHost| {
-        let call = publish(&call_slots);
+        let call = publish_of(&call_slots, bell.generation());
         bell.set_depth(1);
         assert!(host.busy(CALLER) && host.busy(CALLEE));
         (call, call_slots.take(0).expect("sane").expect("published").taken())
@@ -105,10 +109,11 @@ fn a_failure_that_its_thread_has_not_read_is_not_pending() {
     assert!(host.busy(CALLER), "one of two calls");
     bell.set_depth(1);
     assert!(!host.busy(CALLER));
-    // The callee ends, behind a reply and without.
-    bell.set_depth(2);
+    let _ = bell.move_in(71);
+    bell.set_depth(1);
+    assert!(host.busy(CALLER), "a later thread in the same place waits for a call of its own");
+    // The callee ends, without a reply and behind one.
     let (_, taken) = call(&host);
-    bell.set_depth(2);
     host.leave(CALLEE);
     assert!(!host.busy(CALLER));
     call_slots.reply(taken, &ReplyHeader::default(), b"").expect("fits");

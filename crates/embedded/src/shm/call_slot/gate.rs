@@ -44,11 +44,12 @@ impl<M: Memory> CallSlots<M> {
         // the gate shut. Acquire: the caller's earlier stores are seen, in its order.
         let last = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
         let over = self.over(call_slot).load(Ordering::Acquire);
+        // A failed call is over, too: its caller only has to read that, and checks the gate before its next call.
         let has_failed = last != over && self.reply_word(call_slot).load(Ordering::Acquire) == last | FAILED;
-        let over = if has_failed { last } else { over };
-        let coming = next(over);
+        let ended = if has_failed { last } else { over };
+        let coming = next(ended);
         let mut claim = self.claim(call_slot).load(Ordering::Relaxed);
-        if last == over && is_later(coming, claim) {
+        if last == ended && is_later(coming, claim) {
             if !hold {
                 return true;
             }
@@ -60,7 +61,7 @@ impl<M: Memory> CallSlots<M> {
         }
         // Also free: a slot whose caller has seen the shut gate, or is bound to see it. That caller checks the
         // gate again before its next call.
-        (last == over || last == coming) && (claim == coming | HELD || claim == coming | BACKED_OUT)
+        (last == ended || last == coming) && (claim == coming | HELD || claim == coming | BACKED_OUT)
     }
 
     /// Shuts the gate for a reason ([`FROZEN`], [`CLOSED`](super::CLOSED)).

@@ -1,7 +1,9 @@
-//! The broker's look at the calls under way, for its state files, and at those that failed.
-//! Not here: whether a process is busy (`gate`).
+//! The broker's look at calls: at those under way for its state files, at those that ended for a freeze.
+//! Not here: whether a call slot is idle, and made to stay so (`gate`).
 
 use sys::sync::Ordering;
+
+use crate::rpc::protocol::ThreadKey;
 
 use super::{
     BACKED_OUT, CALL_SLOTS, CallSlots, FAILED, Memory, REPLIED, RequestHeader, SERVER, STATE, TAKEN, Taken,
@@ -38,51 +40,49 @@ impl<M: Memory> CallSlots<M> {
         (0..used).filter_map(|call_slot| self.look(call_slot))
     }
 
-    /// The caller's thread, by its slot, of each call that failed and whose caller has not noticed: the callee failed
-    /// it or, if that is gone, did not answer it.
-    pub fn failed(&self, callee_is_gone: bool) -> impl Iterator<Item = u32> {
+    /// The caller's thread of each call that failed while its caller has not noticed: the callee failed it, or the
+    /// callee is gone and did not answer it.
+    pub fn failed(&self, callee_is_gone: bool) -> impl Iterator<Item = ThreadKey> {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(CALL_SLOTS);
         (0..used).filter_map(move |call_slot| {
-            let has_failed = match self.unread_answer(call_slot)? {
-                0 => callee_is_gone,
-                answer => answer == FAILED,
-            };
-            has_failed.then(|| self.header(call_slot))?.map(|header| header.thread.slot)
+            let (number, answer) = self.unread_answer(call_slot)?;
+            let has_failed = answer == FAILED || answer == 0 && callee_is_gone;
+            has_failed.then(|| self.header(call_slot, number))?.map(|header| header.thread)
         })
     }
 
     /// Whether a reply waits for its caller.
     pub fn has_reply(&self) -> bool {
-        (0..CALL_SLOTS).any(|call_slot| self.unread_answer(call_slot) == Some(REPLIED))
+        let replied = |call_slot| matches!(self.unread_answer(call_slot), Some((_, REPLIED)));
+        (0..CALL_SLOTS).any(replied)
     }
 
-    /// The state of the reply to a call that is not over, 0 for no answer yet.
-    fn unread_answer(&self, call_slot: u32) -> Option<u32> {
+    /// Number of a call that is not over, and the state of the reply to it: 0 for none yet.
+    fn unread_answer(&self, call_slot: u32) -> Option<(u32, u32)> {
         let number = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
         let reply = self.reply_word(call_slot).load(Ordering::Acquire);
         let is_over = number == self.over(call_slot).load(Ordering::Relaxed);
-        (!is_over).then_some(if reply & !STATE == number { reply & STATE } else { 0 })
+        (!is_over).then_some((number, if reply & !STATE == number { reply & STATE } else { 0 }))
     }
 
-    fn header(&self, call_slot: u32) -> Option<RequestHeader> {
+    /// The header of the call of this number, without the lineage; `None` if another one began meanwhile.
+    fn header(&self, call_slot: u32, number: u32) -> Option<RequestHeader> {
         let mut header = RequestHeader::default();
         header.decode(|index| self.memory.words::<1>(base(call_slot) + 4 + index * 4)[0]).ok()?;
-        Some(header)
+        let now = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
+        (now == number).then_some(header)
     }
 
     fn look(&self, call_slot: u32) -> Option<UnderWay> {
-        let number = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
+        let (number, 0) = self.unread_answer(call_slot)? else { return None };
         let claim = self.claim(call_slot).load(Ordering::Relaxed);
-        if self.unread_answer(call_slot) != Some(0) || claim == number | BACKED_OUT {
+        if claim == number | BACKED_OUT {
             return None;
         }
-        let header = self.header(call_slot)?;
         let server = self.memory.word(base(call_slot) + SERVER).load(Ordering::Relaxed);
         let is_served = claim == number | TAKEN && server & !THREAD == above(number);
         let server = if is_served { (server & THREAD).checked_sub(1) } else { None };
-        // The header of another call, if one began meanwhile.
-        let now = self.request_word(call_slot).load(Ordering::Acquire) & !STATE;
-        (now == number).then_some(UnderWay { call_slot, number, header, server })
+        Some(UnderWay { call_slot, number, header: self.header(call_slot, number)?, server })
     }
 }
 

@@ -210,6 +210,33 @@ fn loom_a_call_is_held_or_seen() {
     });
 }
 
+/// The same behind a call that failed: its caller reads that, and calls again.
+#[test]
+fn loom_a_call_behind_a_failed_one_is_held_or_seen() {
+    loom::model(|| {
+        let call_slots = call_slots_with(CALL_SLOTS);
+        let failed = call_slots.publish(0, &header(), b"").expect("idle");
+        call_slots.fail(taken(&call_slots).taken(), 5);
+        let (broker, callee) = (Arc::clone(&call_slots), Arc::clone(&call_slots));
+        let freezing = loom::thread::spawn(move || {
+            broker.shut(FROZEN);
+            broker.hold()
+        });
+        let serving = loom::thread::spawn(move || callee.take(0).expect("sane").is_some());
+        call_slots.release(failed);
+        let mut backed_out = false;
+        if call_slots.gate() == 0 {
+            let call = call_slots.publish(0, &header(), b"").expect("idle");
+            full_fence();
+            backed_out = call_slots.gate() != 0 && call_slots.back_out(call);
+        }
+        let idle = freezing.join().expect("no panic");
+        let taken = serving.join().expect("no panic");
+        assert!(!(idle && taken), "a process froze and serves a call");
+        assert!(!(taken && backed_out), "a call that goes through the broker as well");
+    });
+}
+
 /// Guards the mark after a thaw: the caller's own mark may have been taken while the call slot was held. The
 /// call is published while its slot is held, and its caller checks the gate during the thaw.
 #[test]

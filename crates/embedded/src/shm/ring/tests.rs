@@ -39,6 +39,23 @@ fn records_come_out_in_order_around_the_ring_and_around_the_count() {
 }
 
 #[test]
+fn what_is_unread_is_seen_around_the_ring_and_never_more_than_it_holds() {
+    let memory = HeapMemory::new(size_of_ring(4));
+    let mut producer = Producer::<_, 4>::new(&memory).expect("room");
+    let mut consumer = Consumer::<_, 4>::new(&memory).expect("room");
+    let mut got = record(0);
+    for n in 0..6 {
+        assert_eq!(producer.unread().collect::<Vec<_>>(), (n.max(2) - 2..n).map(record).collect::<Vec<_>>());
+        assert!(producer.push(&record(n)).expect("sane"));
+        assert!(n < 2 || consumer.pop(&mut got).expect("sane"));
+    }
+    for count in [3, 4, 7, u32::MAX] {
+        memory.word(TAIL).store(count, Ordering::Relaxed);
+        assert!(producer.unread().count() <= 4, "{count}");
+    }
+}
+
+#[test]
 fn a_full_ring_is_said_once_it_is_drained() {
     let memory = HeapMemory::new(SIZE);
     let mut producer = Producer::<_>::new(&memory).expect("room");
