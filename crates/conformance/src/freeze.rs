@@ -30,6 +30,9 @@ items! {
     "FRZ-14" Both [] frz_14_asked_again_before_the_answer in notify "a cookie cleared and asked again is confirmed and notified, once each";
 }
 
+/// Bit of `sync_recv`: something is pending.
+const PENDING: u32 = 2;
+
 /// A remote process that owns node 1, and a local client that calls it.
 struct Frozen {
     remote: RemoteProcess,
@@ -230,10 +233,12 @@ fn frz_03_what_is_pending(kit: &Kit) -> Verdict {
     pending(&frozen, "the reply to its own call unread", true)?;
     frozen.remote.expect_read("that reply", "COMPLETE REPLY")?;
     pending(&frozen, "that reply read", false)?;
-    // A process's first call goes through the embedded driver's broker, its second directly.
-    for second in [false, true] {
+    // A process's first call goes through the embedded driver's broker, its second directly. The callee closes or its
+    // thread exits.
+    for (number, [second, closes]) in (6..).zip([[false, false], [false, true], [true, false], [true, true]])
+    {
         let server = kit.server()?;
-        let node = Node::number(6 + u64::from(second));
+        let node = Node::number(number);
         frozen.remote.take(kit, &server, node)?;
         let call = format!("call {}", node.ptr);
         if second {
@@ -243,11 +248,19 @@ fn frz_03_what_is_pending(kit: &Kit) -> Verdict {
         }
         frozen.remote.tell(&call)?;
         server.read()?.call()?;
-        drop(server);
+        let _alive = if closes {
+            drop(server);
+            None
+        } else {
+            server.thread_exit()?;
+            Some(server)
+        };
         soon(|| {
-            let seen = frozen.try_freeze();
+            let (pending, seen) = (frozen.status()?.0 & PENDING, frozen.try_freeze());
             frozen.thaw()?;
-            Ok((seen != "OK").then(|| format!("FREEZE, its own call failed and that unread: {seen}")))
+            let fine = (pending, seen.as_str()) == (0, "OK");
+            Ok((!fine)
+                .then(|| format!("its own call failed and that unread: FREEZE {seen}, pending {pending}")))
         })?;
         frozen.remote.expect_read("that failure", "COMPLETE DEAD_REPLY")?;
     }
@@ -290,7 +303,6 @@ fn frz_04_a_signal_ends_the_wait(kit: &Kit) -> Verdict {
 
 fn frz_05_what_came_meanwhile(kit: &Kit) -> Verdict {
     const REFUSED: u32 = 1;
-    const PENDING: u32 = 2;
     let frozen = Frozen::new(kit)?;
     expect("of a process never frozen", frozen.status()?, (0, 0))?;
     frozen.busy()?;

@@ -378,8 +378,7 @@ fn dbg_05_counters(kit: &Kit) -> Verdict {
     expect("the first line", text.lines().next(), Some("binder stats:"))?;
     ensure(!text.contains("BR_NOOP"), || "fillers are counted".into())?;
     for kind in ["proc", "thread", "node", "ref", "transaction"] {
-        let counts = queued::count(kit, kind)?;
-        let (active, total) = required(counts, || format!("nothing counts {kind}"))?;
+        let (active, total) = queued::count(kit, kind)?.unwrap_or_default();
         ensure(active <= total && total > 0, || format!("{kind}: active {active} total {total}"))?;
     }
     Ok(())

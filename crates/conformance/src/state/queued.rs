@@ -18,8 +18,8 @@ fn named(kit: &Kit, name: &str) -> Result<String, Stop> {
     }
 }
 
-/// How many of these the driver has, and how many it ever had, by its stats, which leave out what there never was; `None` where
-/// they count nothing.
+/// How many of these the driver has, and how many it ever had, by its stats. The C driver's leave out what there never was; `None`:
+/// the Rust driver's count nothing.
 pub(super) fn count(kit: &Kit, kind: &str) -> Result<Option<(u64, u64)>, Stop> {
     let template = format!("{kind}: active {{active}} total {{total}}");
     let text = kit.state_text(StateFile::Stats)?;
