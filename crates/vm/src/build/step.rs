@@ -24,7 +24,7 @@ const AFTERMATH: Duration = Duration::from_secs(2);
 pub(super) struct Steps<'a> {
     path: PathBuf,
     file: File,
-    /// Files made so far.
+    /// Files that this step has made.
     made: usize,
     begin: Instant,
     shown: Instant,
@@ -50,6 +50,7 @@ impl<'a> Steps<'a> {
         let words: Vec<_> = [command.get_program()].into_iter().chain(command.get_args()).collect();
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         self.write(format!("$ {}\n", words.join(" ")).as_bytes())?;
+        (self.made, self.begin) = (0, Instant::now());
         (self.tell)(News::Now(step));
         let status = self.attend(&mut command, step)?;
         if let Some(signal) = sys::stop_signal::received() {

@@ -35,7 +35,8 @@ pub(super) fn zboot(packed: &Packed<'_>) -> Result<Vec<u8>, String> {
 /// # Errors
 /// [`VmError::Tool`] with its first complaint.
 pub(crate) fn tool(command: &mut Command, package: &str) -> Result<(), VmError> {
-    let shown = command.get_program().to_string_lossy().into_owned();
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let shown = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let failed = |why: String| VmError::Tool { command: shown.clone(), why };
     sys::child::die_with_parent(command);
     let output = command.stdin(Stdio::null()).output();
