@@ -48,12 +48,12 @@ const RUST: &[Kind] = &[Kind::Rust];
 const EMBEDDED: &[Kind] = &[Kind::Embedded];
 const NOT_C: &[Kind] = &[Kind::Rust, Kind::Embedded];
 
-/// A known difference behind which drivers come together again.
+/// A known difference after which drivers do the same again.
 const fn goes_on(who: &'static [Kind], item: &'static str, matches: Rule) -> Known {
     Known { item, goes_on: true, who, matches }
 }
 
-/// A known difference behind which the rest of the program cannot be compared.
+/// A known difference after which the rest of the program cannot be compared.
 const fn ends(who: &'static [Kind], item: &'static str, matches: Rule) -> Known {
     Known { item, goes_on: false, who, matches }
 }

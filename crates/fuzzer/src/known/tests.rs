@@ -164,7 +164,7 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     );
     let of_one = called.replace("call 0 code=2; read", "read");
     assert_eq!(item(names, &of_one, lost), None, "one call, two failures");
-    // A call whose end was read makes nobody busy, nor does one of a thread that exited.
+    // A call whose end was read is not a first one.
     let ended = [(1, "ok NOOP COMPLETE REPLY(code=1)")];
     assert_eq!(item_behind(names, called, &ended, dead), None);
     assert_eq!(item_behind(["kernel:c", "kernel:rust"], twice, &ended, ["ok", "EAGAIN"]), None);
