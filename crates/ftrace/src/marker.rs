@@ -31,12 +31,14 @@ impl Marker {
 
     /// Writes one event, `binderperf: VERB key=value ...`; true if a trace has it. Without a marker the cost is one
     /// branch.
+    #[inline]
     pub fn mark(&self, verb: &str, rest: fmt::Arguments<'_>) -> bool {
         self.marker.as_ref().is_some_and(|marker| write(marker, verb, rest))
     }
 }
 
 /// Formats on the stack: heap locks must not disturb the test.
+#[cold]
 fn write(mut marker: &File, verb: &str, rest: fmt::Arguments<'_>) -> bool {
     let mut line = [0; LONGEST];
     let mut room = &mut line[..];

@@ -352,17 +352,20 @@ impl WorkerSlot {
     }
 
     /// Records the callee of the next call.
+    #[inline]
     pub fn call(&self, callee: u32) {
         self.block.slot(self.worker, CALLEE).store(callee + 1, Ordering::Relaxed);
     }
 
     /// Counts a call with these start and end times, and stores its duration if the slot has space for a
     /// sample. Returns the number of calls in this round.
+    #[inline]
     pub fn keep(&mut self, start: u64, end: u64) -> u32 {
         self.keep_words(start, end, &[end - start])
     }
 
     /// Like [`Self::keep`], for a sample of several words.
+    #[inline]
     pub fn keep_words(&mut self, start: u64, end: u64, words: &[u64]) -> u32 {
         let calls = self.block.slot(self.worker, CALLS).load(Ordering::Relaxed);
         let at = self.samples_range.start + calls as usize * self.block.layout.words * WORD;
@@ -406,12 +409,14 @@ impl WorkerSlot {
     }
 
     /// Returns once no pause is on.
+    #[inline]
     pub fn rest_if_paused(&self) {
         if self.block.is_paused() {
             self.rest();
         }
     }
 
+    #[cold]
     fn rest(&self) {
         self.set_rests(1);
         let pause = self.block.word(PAUSE);
@@ -434,6 +439,7 @@ impl WorkerSlot {
     }
 
     /// Returns true if workers must make no further call.
+    #[inline]
     pub fn is_stopped(&self) -> bool {
         self.block.word(STOP).load(Ordering::Relaxed) != 0
     }

@@ -99,6 +99,7 @@ impl Watchdog {
     }
 
     /// Reports progress; called by the measuring thread only.
+    #[inline]
     pub fn beat(&self) {
         self.state.beat();
     }
@@ -115,6 +116,7 @@ impl Drop for Watchdog {
 }
 
 impl State {
+    #[inline]
     fn beat(&self) {
         // Only the measuring thread stores, so no read-modify-write is needed.
         let beats = self.beats.load(Ordering::Relaxed);

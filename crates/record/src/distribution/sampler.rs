@@ -31,6 +31,7 @@ impl Sampler {
 
     /// Records one sample. A value above the last bucket is counted in that bucket and as overflow; minimum, maximum
     /// and sum stay exact.
+    #[inline]
     pub fn record(&mut self, value: u64) {
         self.min = self.min.min(value);
         self.max = self.max.max(value);
