@@ -50,8 +50,8 @@ unit:
 	@tools/install-deps test
 	tools/run-tests
 
-# Accuracy and ratios of rates, which want a machine that does nothing else: whether known causes are named in recordings, counted
-# instructions are the same from boot to boot, time that the host took is seen, and two on a busy CPU are as fast as asleep.
+# Accuracy and ratios of rates, which want a machine that does nothing else: whether known causes are named in recordings and a slower
+# side is found, counted instructions are the same from boot to boot, time that the host took is seen, and two on a busy CPU are as fast as asleep.
 alone:
 	@tools/install-deps test
 	cargo test --workspace --test alone

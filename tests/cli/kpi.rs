@@ -57,8 +57,12 @@ fn two_records_are_compared_and_kept_over_time() {
 
 #[test]
 fn ab_judges_each_case() {
-    let sides = ["ab", "--a", "direct=on", "--b", "direct=off", "--pairs=2", "--until-width=0%", "--"];
-    let called = binderperf(&[&sides[..], &SMALL[..7], &["--rounds=1", "--controls=none"]].concat()).ended(0);
+    let folder = Folder::new("kpi-ab");
+    let records = folder.path("records");
+    let sides =
+        ["ab", "--a=direct=on", "--b=direct=off", "--records", &records, "--pairs=2", "--until-width=0%"];
+    let test = [&["--"][..], &SMALL[..7], &["--rounds=1", "--controls=none"]].concat();
+    let called = binderperf(&[&sides[..], &test].concat()).ended(0);
     for case in ["BM_addInts", "BM_sendVec_binderize/64", "BM_sendVec_rpc/64 "] {
         let line = called.stdout.lines().find(|line| line.contains(case));
         let line = line.unwrap_or_else(|| panic!("{case} in {called}"));
