@@ -257,7 +257,7 @@ impl MemoryHost {
 
 const CORRUPT_INBOX: &str = "it wrote an impossible count into its inbox";
 
-/// What a client has not taken in.
+/// Items that a client has not taken in, as far as they matter to a freeze.
 #[derive(Debug, Default)]
 struct Unread {
     /// A call, a oneway call or a reply is among it.
