@@ -242,21 +242,11 @@ fn loom_a_call_behind_a_failed_one_is_held_or_seen() {
 #[test]
 fn loom_a_thaw_loses_no_call() {
     loom::model(move || {
-        let (call_slots, bells) = (call_slots_with(CALL_SLOTS), bells());
-        call_slots.shut(FROZEN);
-        assert!(call_slots.hold());
+        let (call_slots, bells) = frozen();
         let call = call_slots.publish(0, &header(), b"").expect("idle");
         bells.post(0);
-        let (broker, its_bells) = (Arc::clone(&call_slots), bells.clone());
-        let thawing = loom::thread::spawn(move || {
-            broker.open(FROZEN);
-            its_bells.post(0);
-        });
-        let (callee, its_bells) = (Arc::clone(&call_slots), bells.clone());
-        let serving = loom::thread::spawn(move || pass(&callee, &its_bells));
-        let backed_out = call_slots.gate() != 0 && call_slots.back_out(call);
-        thawing.join().expect("no panic");
-        let taken = serving.join().expect("no panic") || pass(&call_slots, &bells);
+        let back_out = || call_slots.gate() != 0 && call_slots.back_out(call);
+        let (backed_out, taken) = while_thawing(&call_slots, &bells, back_out);
         assert_eq!(u32::from(taken) + u32::from(backed_out), 1, "taken: {taken}, backed out: {backed_out}");
     });
 }
@@ -265,28 +255,45 @@ fn loom_a_thaw_loses_no_call() {
 #[test]
 fn loom_a_call_behind_a_thaw_is_not_lost() {
     loom::model(move || {
-        let (call_slots, bells) = (call_slots_with(CALL_SLOTS), bells());
-        call_slots.shut(FROZEN);
-        assert!(call_slots.hold());
-        let (broker, its_bells) = (Arc::clone(&call_slots), bells.clone());
-        let thawing = loom::thread::spawn(move || {
-            broker.open(FROZEN);
-            its_bells.post(0);
+        let (call_slots, bells) = frozen();
+        let (is_open, taken) = while_thawing(&call_slots, &bells, || {
+            let is_open = call_slots.gate() == 0;
+            if is_open {
+                call_slots.publish(0, &header(), b"").expect("idle");
+                bells.post(0);
+            }
+            is_open
         });
-        let (callee, its_bells) = (Arc::clone(&call_slots), bells.clone());
-        let serving = loom::thread::spawn(move || pass(&callee, &its_bells));
-        let is_open = call_slots.gate() == 0;
-        if is_open {
-            call_slots.publish(0, &header(), b"").expect("idle");
-            bells.post(0);
-        }
-        thawing.join().expect("no panic");
-        let taken = serving.join().expect("no panic") || pass(&call_slots, &bells);
         assert_eq!(taken, is_open);
     });
 }
 
-/// Takes the call of every marked channel; returns whether there was one.
-fn pass(call_slots: &CallSlots<HeapMemory>, bells: &Doorbells<HeapMemory>) -> bool {
-    bells.take_ready().any(|_| call_slots.take(0).expect("sane").is_some())
+/// Call slots of a frozen callee, all held, and its doorbells.
+fn frozen() -> (Arc<CallSlots<HeapMemory>>, Arc<Doorbells<HeapMemory>>) {
+    let call_slots = call_slots_with(CALL_SLOTS);
+    call_slots.shut(FROZEN);
+    assert!(call_slots.hold());
+    (call_slots, bells())
+}
+
+/// Runs `caller` while the broker thaws and the callee looks for calls; returns its result, and whether the callee
+/// found a call then or at the end.
+fn while_thawing<T>(
+    call_slots: &Arc<CallSlots<HeapMemory>>,
+    bells: &Arc<Doorbells<HeapMemory>>,
+    caller: impl FnOnce() -> T,
+) -> (T, bool) {
+    fn pass(call_slots: &CallSlots<HeapMemory>, bells: &Doorbells<HeapMemory>) -> bool {
+        bells.take_ready().any(|_| call_slots.take(0).expect("sane").is_some())
+    }
+    let (broker, its_bells) = (Arc::clone(call_slots), Arc::clone(bells));
+    let thawing = loom::thread::spawn(move || {
+        broker.open(FROZEN);
+        its_bells.post(0);
+    });
+    let (callee, its_bells) = (Arc::clone(call_slots), Arc::clone(bells));
+    let serving = loom::thread::spawn(move || pass(&callee, &its_bells));
+    let result = caller();
+    thawing.join().expect("no panic");
+    (result, serving.join().expect("no panic") || pass(call_slots, bells))
 }
