@@ -85,11 +85,12 @@ class File:
         self.name, self.text, self.first = name, text, first
         self.places, self.inserted = [], []
 
-    def add(self, kind, at, function, what):
+    def add(self, kind, at, function, what, *inserted):
+        """Adds a place, and insertions, in whose texts its number stands for `NUMBER`."""
         number = self.first + len(self.places)
         self.places.append({"n": number, "file": self.name, "line": self.text.count("\n", 0, at) + 1, "kind": kind,
                             "function": function, "what": " ".join(what.split())})
-        return number
+        self.inserted += [(begin, more.replace("NUMBER", str(number))) for begin, more in inserted]
 
     def changed(self):
         text = self.text
@@ -110,31 +111,31 @@ class C:
         text = file.text
         code = plain(text, r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#(?:\\\n|[^\n])*')
 
-        def add(kind, at, what):
+        def add(kind, at, what, *inserted):
             functions = list(re.finditer(r"^(?=[a-z])[^\n;]*?(\w+)\((?:[^;{}]*)\)[^;{}()]*\n\{", code[:at + 2], flags=re.M))
-            return file.add(kind, at, functions[-1].group(1) if functions else "", what)
+            file.add(kind, at, functions[-1].group(1) if functions else "", what, *inserted)
 
         bodies = [(begin.end(), code.find("\n}", begin.end())) for begin in re.finditer(r"^\{", code, flags=re.M)]
         inside = lambda at: any(begin <= at < end for begin, end in bodies)
         for begin, _ in bodies:
             if re.search(r"\)[^;{}()=]*\n\{$", code[:begin]):
-                file.inserted.append((begin, "\n\t(void)bp_at(%d);" % add("function", begin - 1, "")))
+                add("function", begin - 1, "", (begin, "\n\t(void)bp_at(NUMBER);"))
         for one in re.finditer(r"^\t+(case [\w]+|default):", code, flags=re.M):
-            file.inserted.append((one.end(), " (void)bp_at(%d);" % add("case", one.start(1), text[one.start(1):one.end() - 1])))
+            add("case", one.start(1), text[one.start(1):one.end() - 1], (one.end(), " (void)bp_at(NUMBER);"))
         conditions = []
         for one in re.finditer(r"\bif \(", code):
             begin, end = one.end() - 1, closing(code, one.end() - 1)
             if inside(begin):
                 conditions.append((begin, end))
-                file.inserted += [(begin + 1, "bp_if(%d, " % add("if", one.start(), text[begin + 1:end])), (end, ")")]
+                add("if", one.start(), text[begin + 1:end], (begin + 1, "bp_if(NUMBER, "), (end, ")"))
         for begin, end in conditions:
             for one in re.finditer(r" [<>]=? (?=[^=<>])", code[begin:end]):
                 at = begin + one.end()
-                file.inserted.append((at, "bp_at(%d) + " % add("bound", at, text[begin + 1:end])))
+                add("bound", at, text[begin + 1:end], (at, "bp_at(NUMBER) + "))
         for one in re.finditer(r"[;{}]\s*\n\t+((\w+)\([^;{}]*\);)", code):
             at = one.start(1)
             if inside(at) and not NOT_DROPPED.search(one.group(2)) and closing(code, one.end(2)) == one.end(1) - 2:
-                file.inserted.append((at, "if (!bp_at(%d)) " % add("call", at, text[at:one.end(1)])))
+                add("call", at, text[at:one.end(1)], (at, "if (!bp_at(NUMBER)) "))
 
     def with_state(self, texts, bits):
         header = texts["binder_alloc.h"]
@@ -173,7 +174,7 @@ class Rust:
             return around[-1] if around else None
 
         for begin, _, name in bodies:
-            file.inserted.append((begin + 1, " let _ = crate::bp::at(%d);" % file.add("function", begin, name, "")))
+            file.add("function", begin, name, "", (begin + 1, " let _ = crate::bp::at(NUMBER);"))
         for one in re.finditer(r"\bif (?!let\b)", code):
             begin, depth = one.end(), 0
             for end in range(begin, len(code)):
@@ -184,18 +185,15 @@ class Rust:
             # The brace of an unsafe block is not the one behind the condition.
             if function(begin) and not re.search(r"\blet\b|\bunsafe\b|[;{}]", condition):
                 end -= len(condition) - len(condition.rstrip())
-                number = file.add("if", one.start(), function(begin), text[begin:end])
-                file.inserted += [(begin, "crate::bp::way(%d, " % number), (end, ")")]
+                file.add("if", one.start(), function(begin), text[begin:end], (begin, "crate::bp::way(NUMBER, "), (end, ")"))
         for one in re.finditer(r"^ +(\S[^\n]*) => \{$", code, flags=re.M):
             if function(one.start()):
-                number = file.add("case", one.start(1), function(one.start()), text[one.start(1):one.end(1)])
-                file.inserted.append((one.end(), " let _ = crate::bp::at(%d);" % number))
+                file.add("case", one.start(1), function(one.start()), one.group(1), (one.end(), " let _ = crate::bp::at(NUMBER);"))
         for one in re.finditer(r"[;{}]\s*\n +((?:[\w.]|::)*?(\w+)\([^;{}]*\)\??;)$", code, flags=re.M):
             at, open_at = one.start(1), one.end(2)
             whole = closing(code, open_at) in (one.end(1) - 2, one.end(1) - 3)
             if function(at) and whole and not NOT_DROPPED.search(one.group(2)):
-                number = file.add("call", at, function(at), text[at:one.end(1)])
-                file.inserted += [(at, "if !crate::bp::at(%d) { " % number), (one.end(1), " }")]
+                file.add("call", at, function(at), text[at:one.end(1)], (at, "if !crate::bp::at(NUMBER) { "), (one.end(1), " }"))
 
     def with_state(self, texts, bits):
         events = texts["rust_binder_events.c"]
