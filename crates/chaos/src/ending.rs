@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use sys::patience::{is_over, stretched};
+use sys::patience::{is_over, stretched, until};
 
 use super::account::{self, IdleProcess};
 use super::controller::Controller;
@@ -58,14 +58,9 @@ impl Controller<'_> {
         };
         self.check_empty(limit)?;
         if let Some(broker) = self.view.leave() {
-            let since = Instant::now();
-            while driver_state::runs(broker) {
-                if is_over(since, limit) {
-                    return Err(ChaosError::Failed(vec![format!(
-                        "the broker, process {broker}, does not end"
-                    )]));
-                }
-                std::thread::sleep(Duration::from_millis(10));
+            if !until(limit, || !driver_state::runs(broker)) {
+                let why = format!("the broker, process {broker}, does not end");
+                return Err(ChaosError::Failed(vec![why]));
             }
             summary.notes.push("the broker was left empty, and ended".to_owned());
         }
@@ -95,18 +90,20 @@ impl Controller<'_> {
         let refs = quiet.len() * SERVICES;
         let name = "the service manager".to_owned();
         quiet.push(IdleProcess { pid: self.manager.process.pid(), name, nodes: 1, refs });
+        match self.left(self.options.patience, |text| account::left_over(text, &quiet)) {
+            Ok(left) => left.into_iter().for_each(|what| self.complain(what)),
+            Err(why) => return Some(format!("the driver's state was not looked at: {why}")),
+        }
+        None
+    }
+
+    /// Waits until `look` finds nothing in the driver's state; the rest that it finds at the limit.
+    fn left(&self, limit: Duration, look: impl Fn(&str) -> Vec<String>) -> Result<Vec<String>, String> {
         let since = Instant::now();
         loop {
-            let left = match self.view.state() {
-                Ok(text) => account::left_over(&text, &quiet),
-                Err(why) => return Some(format!("the driver's state was not looked at: {why}")),
-            };
-            if left.is_empty() {
-                return None;
-            }
-            if is_over(since, self.options.patience) {
-                left.into_iter().for_each(|what| self.complain(what));
-                return None;
+            let left = look(&self.view.state()?);
+            if left.is_empty() || is_over(since, limit) {
+                return Ok(left);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -140,18 +137,9 @@ impl Controller<'_> {
         if !self.view.is_alone() {
             return Ok(());
         }
-        let since = Instant::now();
-        loop {
-            let text =
-                self.view.state().map_err(|why| ChaosError::Failed(vec![format!("no state: {why}")]))?;
-            let left = account::besides(&text, std::process::id());
-            if left.is_empty() {
-                return Ok(());
-            }
-            if is_over(since, limit) {
-                return Err(ChaosError::Failed(left));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let left = self
+            .left(limit, |text| account::besides(text, std::process::id()))
+            .unwrap_or_else(|why| vec![format!("no state: {why}")]);
+        if left.is_empty() { Ok(()) } else { Err(ChaosError::Failed(left)) }
     }
 }
