@@ -177,7 +177,7 @@ fn ready(source: Source, builder: &mut dyn Builder) -> Result<Ready, BuildError>
         Source::Given(word) => match OnDriver::parse(&word) {
             Some(on) => {
                 let kernel = plain(on.kernel.clone());
-                let module = match on.module() {
+                let module = match on.module {
                     Module::There(file) => file,
                     Module::Wanted(wanted) => builder.module(&wanted)?.file,
                 };

@@ -29,7 +29,7 @@ const MOST_ATTEMPTS: usize = 8;
 const VARIABLES: [&str; 2] = ["CONFIG_DEBUG_INFO_BTF_MODULES=", "KCFLAGS=-g0 -Wno-attributes"];
 
 /// A module to build.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WantedModule {
     /// The kernel: a name of a fetched one; `None`: the newest.
     pub kernel: Option<String>,

@@ -10,29 +10,17 @@ use super::module::WantedModule;
 pub struct OnDriver {
     /// The kernel, as `vm --kernel` takes it.
     pub kernel: String,
-    driver: Origin,
+    /// The driver's module: its file, or what is to be built.
+    pub module: Module,
 }
 
 /// A driver's module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Module {
     /// Its file.
     There(PathBuf),
     /// One that is built, unless it is in the cache.
     Wanted(WantedModule),
-}
-
-/// Source of the driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
-    /// A module's file.
-    Module(PathBuf),
-    /// The source of the kernel's version, with this patch.
-    Patch(PathBuf),
-    /// A source of the user's.
-    Source(PathBuf),
-    /// The source of the kernel's version.
-    Own,
 }
 
 impl OnDriver {
@@ -43,28 +31,17 @@ impl OnDriver {
         let ends = |endings: &[&str]| {
             path.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one))
         };
-        let driver = match () {
-            () if driver == "driver" => Origin::Own,
-            () if ends(&["ko", "xz", "zst"]) => Origin::Module(path.to_owned()),
-            () if ends(&["patch", "diff"]) => Origin::Patch(path.to_owned()),
-            () if path.is_dir() => Origin::Source(path.to_owned()),
+        let own = WantedModule { kernel: Some(kernel.to_owned()), ..WantedModule::default() };
+        let module = match () {
+            () if driver == "driver" => Module::Wanted(own),
+            () if ends(&["ko", "xz", "zst"]) => Module::There(path.to_owned()),
+            () if ends(&["patch", "diff"]) => {
+                Module::Wanted(WantedModule { patches: vec![path.to_owned()], ..own })
+            }
+            () if path.is_dir() => Module::Wanted(WantedModule { source: Some(path.to_owned()), ..own }),
             () => return None,
         };
-        (!kernel.is_empty()).then(|| Self { kernel: kernel.to_owned(), driver })
-    }
-
-    /// The driver's module: its file, or what is to be built.
-    #[must_use]
-    pub fn module(self) -> Module {
-        let mut wanted =
-            WantedModule { kernel: Some(self.kernel), source: None, patches: Vec::new(), refresh: false };
-        match self.driver {
-            Origin::Module(file) => return Module::There(file),
-            Origin::Patch(file) => wanted.patches.push(file),
-            Origin::Source(folder) => wanted.source = Some(folder),
-            Origin::Own => {}
-        }
-        Module::Wanted(wanted)
+        (!kernel.is_empty()).then(|| Self { kernel: kernel.to_owned(), module })
     }
 }
 
@@ -74,11 +51,16 @@ mod tests {
 
     #[test]
     fn a_plus_names_a_driver_and_a_release_has_one_too() {
-        let of = |kernel: &str, driver| Some(OnDriver { kernel: kernel.to_owned(), driver });
-        assert_eq!(OnDriver::parse("7.2+a/fix.patch"), of("7.2", Origin::Patch("a/fix.patch".into())));
-        assert_eq!(OnDriver::parse("7.2+b.ko"), of("7.2", Origin::Module("b.ko".into())));
-        assert_eq!(OnDriver::parse("7.2+."), of("7.2", Origin::Source(".".into())));
-        assert_eq!(OnDriver::parse("7.2.13+deb14-amd64+driver"), of("7.2.13+deb14-amd64", Origin::Own));
+        let of = |kernel: &str, module| Some(OnDriver { kernel: kernel.to_owned(), module });
+        let own = |kernel: &str| WantedModule { kernel: Some(kernel.to_owned()), ..WantedModule::default() };
+        let patched = WantedModule { patches: vec!["a/fix.patch".into()], ..own("7.2") };
+        assert_eq!(OnDriver::parse("7.2+a/fix.patch"), of("7.2", Module::Wanted(patched)));
+        assert_eq!(OnDriver::parse("7.2+b.ko"), of("7.2", Module::There("b.ko".into())));
+        let given = WantedModule { source: Some(".".into()), ..own("7.2") };
+        assert_eq!(OnDriver::parse("7.2+."), of("7.2", Module::Wanted(given)));
+        let release = "7.2.13+deb14-amd64";
+        let built = Module::Wanted(own(release));
+        assert_eq!(OnDriver::parse("7.2.13+deb14-amd64+driver"), of(release, built));
         for plain in ["7.2", "7.2.13+deb14-amd64", "/boot/vmlinuz-7.2.13+deb14-amd64", "+a.ko"] {
             assert_eq!(OnDriver::parse(plain), None, "{plain}");
         }
