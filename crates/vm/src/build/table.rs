@@ -1,7 +1,7 @@
 //! The kernels in the cache as text.
 //! Not here: finding them (`list`).
 
-use super::list::{Explained, Kept};
+use super::list::Kept;
 
 /// The kernels, one a line; what a built one differs in below it.
 #[must_use]
@@ -11,7 +11,9 @@ pub fn table(all: &[Kept]) -> String {
     for one in all {
         let origin = match &one.build {
             Some(build) => {
-                format!("{} driver, from {}, by {}{}", build.driver, build.source, build.tools, lasted(build))
+                let seconds = build.took.as_secs();
+                let took = format!("{} min {} s", seconds / 60, seconds % 60);
+                format!("{} driver, from {}, by {} in {took}", build.driver, build.source, build.tools)
             }
             None => "fetched".to_owned(),
         };
@@ -28,16 +30,11 @@ pub fn table(all: &[Kept]) -> String {
     text
 }
 
-/// How long a build took.
-fn lasted(build: &Explained) -> String {
-    let seconds = build.took.as_secs();
-    format!(" in {} min {} s", seconds / 60, seconds % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use super::super::list::Explained;
     use super::*;
     use crate::arch::Arch;
 
