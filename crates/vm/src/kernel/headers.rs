@@ -13,6 +13,7 @@ use crate::arch::Arch;
 use crate::error::VmError;
 
 use super::apt::Apt;
+use super::files_below;
 use super::name::Name;
 use super::unpack::tool;
 
@@ -58,8 +59,7 @@ pub(crate) fn fetch(
 ) -> Result<Headers, VmError> {
     let bad = |why| VmError::BadKernel { given: release.to_owned(), why };
     // The suites that may have a release of that version; those of the newest have most.
-    let numbers: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    let name = Name::parse(&numbers, Arch::own()).unwrap_or(Name::newest(Arch::own()));
+    let name = Name::parse(numbers(release), Arch::own()).unwrap_or(Name::newest(Arch::own()));
     let (mut tried, package) = (Vec::new(), format!("linux-headers-{release}"));
     for (at, suites) in name.suites().into_iter().enumerate() {
         let apt = Apt::new(&scratch.join(format!("headers-apt{at}")), suites, Arch::own())?;
@@ -106,9 +106,13 @@ fn packages(package: &str, show: &str) -> Vec<String> {
 
 /// Linux's version in the package's: `7.2.13` of `7.2.13-1`.
 fn version(show: &str) -> Option<String> {
-    let own = show.lines().find_map(|line| line.strip_prefix("Version:"))?.trim();
-    let digits = |c: char| c.is_ascii_digit() || c == '.';
-    Some(own.chars().take_while(|c| digits(*c)).collect()).filter(|text: &String| !text.is_empty())
+    let own = show.lines().find_map(|line| line.strip_prefix("Version:"))?;
+    Some(numbers(own.trim()).to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The digits and dots that a text begins with.
+fn numbers(text: &str) -> &str {
+    text.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default()
 }
 
 /// Makes an unpacked tree one that works in `place`.
@@ -154,14 +158,14 @@ fn settle(draft: &Path, place: &Path, release: &str) -> Result<(), VmError> {
 
 /// The path of the C library's loader below the tree's root.
 fn loader(draft: &Path) -> Option<PathBuf> {
-    let roots = ["usr/lib", "lib"].map(|root| draft.join(root));
-    let folders = roots.iter().flat_map(|root| std::fs::read_dir(root).into_iter().flatten().flatten());
-    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
+    // There is no folder `lib` where it is a link of the whole system's.
+    let mut files =
+        ["usr/lib", "lib"].iter().flat_map(|root| files_below(&draft.join(root)).unwrap_or_default());
     let is_loader = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         name.starts_with("ld-linux") && path.with_file_name("libc.so.6").exists()
     };
-    files.map(|file| file.path()).find(is_loader)?.strip_prefix(draft).ok().map(Path::to_path_buf)
+    files.find(is_loader)?.strip_prefix(draft).ok().map(Path::to_path_buf)
 }
 
 #[cfg(test)]
