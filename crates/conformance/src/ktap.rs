@@ -71,14 +71,12 @@ impl<W: Write> Ktap<W> {
     pub fn begin(mut out: W, planned: usize, context: &str, evidence: &Evidence) -> io::Result<Self> {
         writeln!(out, "KTAP version 1")?;
         writeln!(out, "1..{planned}")?;
-        let Evidence { kind, release_name, findings, .. } = evidence;
-        writeln!(out, "# {kind}, Linux {release_name}, {context}")?;
-        for finding in findings {
+        writeln!(out, "# {}, Linux {}, {context}", evidence.kind, evidence.release_name)?;
+        for finding in &evidence.findings {
             writeln!(out, "# evidence: {finding}")?;
         }
         out.flush()?;
-        let about = format!("the {kind}, Linux {release_name}");
-        Ok(Self { out, about, totals: Totals::default(), remarks: Vec::new() })
+        Ok(Self::resume(out, evidence, Totals::default()))
     }
 
     /// Goes on after these results, whose lines were written before.
