@@ -76,7 +76,7 @@ fn manager(subject: &Subject, tag: u64) -> Verdict {
         flag.store(true, Ordering::Relaxed);
     };
     done("starting a thread", sys::title::thread("end watcher", wait))?;
-    test_manager::serve(connection, tag, &stop)
+    test_manager::serve(connection, tag, &stop, test_manager::Left::default())
 }
 
 /// Opens the context, then executes another program: another address space, same pid.

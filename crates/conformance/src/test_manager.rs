@@ -41,7 +41,7 @@ struct TestManager {
 }
 
 /// The objects left in the test manager, by their numbers.
-type Left = Arc<Mutex<BTreeMap<u64, FlatBinderObject>>>;
+pub(super) type Left = Arc<Mutex<BTreeMap<u64, FlatBinderObject>>>;
 
 fn locked(left: &Left) -> MutexGuard<'_, BTreeMap<u64, FlatBinderObject>> {
     left.lock().unwrap_or_else(PoisonError::into_inner)
@@ -66,11 +66,7 @@ pub(super) fn become_manager(subject: &Subject) -> Result<Arc<dyn Probe>, Stop> 
 ///
 /// # Errors
 /// The driver broke a promise that the manager depends on.
-pub(super) fn serve(connection: Arc<dyn Probe>, tag: u64, stop: &AtomicBool) -> Verdict {
-    serve_with(connection, tag, stop, Left::default())
-}
-
-fn serve_with(connection: Arc<dyn Probe>, tag: u64, stop: &AtomicBool, left: Left) -> Verdict {
+pub(super) fn serve(connection: Arc<dyn Probe>, tag: u64, stop: &AtomicBool, left: Left) -> Verdict {
     let mut manager = TestManager { process: RawProcess::new(connection), tag, left };
     manager.process.enter_looper()?;
     while !stop.load(Ordering::Relaxed) {
@@ -178,7 +174,7 @@ impl ManagerThread {
         let stop = Arc::new(AtomicBool::new(false));
         let left = Left::default();
         let (own, flag, shared) = (Arc::clone(&connection), Arc::clone(&stop), Arc::clone(&left));
-        let thread = sys::title::thread("test manager", move || serve_with(own, 0, &flag, shared));
+        let thread = sys::title::thread("test manager", move || serve(own, 0, &flag, shared));
         let thread = done("starting a thread", thread)?;
         Ok(Self { stop, connection, left, thread: Some(thread) })
     }
