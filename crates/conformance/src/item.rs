@@ -1,6 +1,8 @@
 //! A contract item with its test: ID, title, applicable drivers, outcomes.
 //! Not here: running it (`runner`), test support (`kit`).
 
+use serde::{Deserialize, Serialize};
+
 use super::check::{Stop, Verdict};
 use super::kit::Kit;
 
@@ -16,7 +18,7 @@ pub enum Drivers {
 }
 
 /// Outcome of an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The driver kept the promise.
     Passed,

@@ -36,7 +36,7 @@ impl Default for Options {
     }
 }
 
-/// Prefix of the result line of an item's process.
+/// Prefix of the result line of an item's process; its outcome as JSON follows.
 const RESULT: &str = "RESULT ";
 
 /// Checks that the suite can manage the context, which nearly every item needs.
@@ -99,12 +99,11 @@ pub fn run(
         if let Some(file) = &options.read_after {
             notes.extend(std::fs::write(file, "0").err().map(|error| of_file(file, &error)));
         }
-        let Run { outcome, notes: said, stuck } = run_one(subject, item, options);
+        let (outcome, is_stuck) = run_one(subject, item, options, &mut notes);
         // A terminal's signal also reaches the item's process, which makes its result meaningless.
         if let Some(signal) = sys::stop_signal::received() {
             return Ended::Stopped(signal);
         }
-        notes.extend(said);
         let outcome = log.judge(outcome, &mut notes);
         if let Some(file) = &options.read_after {
             notes.push(std::fs::read_to_string(file).unwrap_or_else(|error| of_file(file, &error)));
@@ -112,7 +111,7 @@ pub fn run(
         if !report(item, &outcome, &notes) {
             return Ended::Done;
         }
-        if stuck {
+        if is_stuck {
             return Ended::Stuck(item.id);
         }
         if options.stop_at_failure && matches!(outcome, Outcome::Failed(_)) {
@@ -126,21 +125,8 @@ fn of_file(file: &Path, error: &std::io::Error) -> String {
     format!("{}: {}", file.display(), sys::errno::describe(error))
 }
 
-/// How one item went.
-struct Run {
-    outcome: Outcome,
-    notes: Vec<String>,
-    /// Whether its process hangs in the kernel.
-    stuck: bool,
-}
-
-impl From<Outcome> for Run {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, notes: Vec::new(), stuck: false }
-    }
-}
-
-fn run_one(subject: &Subject, item: &Item, options: &Options) -> Run {
+/// Runs one item: its outcome, and whether its process hangs in the kernel.
+fn run_one(subject: &Subject, item: &Item, options: &Options, notes: &mut Vec<String>) -> (Outcome, bool) {
     /// Time for a killed process to end.
     const DYING: Duration = Duration::from_secs(10);
     /// Poll interval for stop signals.
@@ -150,7 +136,7 @@ fn run_one(subject: &Subject, item: &Item, options: &Options) -> Run {
     let (title, streams) = (format!("test {}", item.id), Streams::all_heard());
     let process = match WorkerProcess::spawn(Path::new("/proc/self/exe"), &title, &words, streams, None) {
         Ok(process) => process,
-        Err(error) => return Outcome::Failed(format!("its process did not start: {error}")).into(),
+        Err(error) => return (Outcome::Failed(format!("its process did not start: {error}")), false),
     };
     let start = Instant::now();
     while process.end_within(TICK).is_none() {
@@ -158,20 +144,18 @@ fn run_one(subject: &Subject, item: &Item, options: &Options) -> Run {
             let late = format!("it did not end within {:?}", options.limit);
             process.kill();
             if process.end_within(sys::patience::stretched(DYING)).is_some() {
-                return Outcome::Failed(late).into();
+                return (Outcome::Failed(late), false);
             }
             // Its drop would wait for the end.
             std::mem::forget(process);
-            let outcome = Outcome::Failed(format!("{late}, and cannot be killed: it hangs in the kernel"));
-            return Run { stuck: true, ..outcome.into() };
+            return (Outcome::Failed(format!("{late}, and cannot be killed: it hangs in the kernel")), true);
         }
     }
-    let mut notes = Vec::new();
-    let outcome = judge(&process.last_words(), process.end(), &mut notes);
+    let outcome = judge(&process.last_words(), process.end(), notes);
     // The first lines of a panic suffice; a backtrace would hide the results.
     let complaints = process.complaints();
     notes.extend(complaints.lines().filter(|line| !line.is_empty()).take(4).map(str::to_owned));
-    Run { outcome, notes, stuck: false }
+    (outcome, false)
 }
 
 /// Derives the outcome from the process's output and exit status.
@@ -179,16 +163,7 @@ fn judge(said: &str, status: Option<ExitStatus>, notes: &mut Vec<String>) -> Out
     let mut outcome = None;
     for line in said.lines() {
         match line.strip_prefix(RESULT) {
-            Some("pass") => outcome = Some(Outcome::Passed),
-            Some(result) => {
-                let (word, why) = result.split_once(' ').unwrap_or((result, ""));
-                let made: fn(String) -> Outcome = match word {
-                    "skip" => Outcome::Skipped,
-                    "differs" => Outcome::Differs,
-                    _ => Outcome::Failed,
-                };
-                outcome = Some(made(why.to_owned()));
-            }
+            Some(result) => outcome = serde_json::from_str(result).ok(),
             None => notes.push(line.to_owned()),
         }
     }
@@ -211,13 +186,8 @@ pub(super) fn serve_item(subject: Subject, id: &str, faults: &[&str]) -> Result<
     let item = catalogue().find(|item| item.id == id).ok_or_else(|| format!("no item {id}"))?;
     let faults = faults.iter().map(|fault| fault.parse()).collect::<Result<_, _>>()?;
     let kit = Kit::new(subject).map_err(Stop::why)?;
-    let line = match item.run(&kit.on(kit.subject.clone().with_faults(faults))) {
-        Outcome::Passed => "pass".to_owned(),
-        Outcome::Skipped(why) => format!("skip {why}"),
-        Outcome::Differs(why) => format!("differs {why}"),
-        Outcome::Failed(why) => format!("fail {why}"),
-    };
-    println!("{RESULT}{}", line.replace('\n', " "));
+    let outcome = item.run(&kit.on(kit.subject.clone().with_faults(faults)));
+    println!("{RESULT}{}", serde_json::to_string(&outcome).map_err(|error| error.to_string())?);
     Ok(())
 }
 
@@ -228,14 +198,16 @@ mod tests {
     #[test]
     fn an_item_ends_as_it_says_or_as_its_process_did() {
         let judged = |said: &str, status| judge(said, Some(ExitStatus::from_raw(status)), &mut Vec::new());
-        assert_eq!(judged("RESULT pass\n", 0), Outcome::Passed);
-        assert_eq!(judged("RESULT skip no device\n", 0), Outcome::Skipped("no device".into()));
-        assert_eq!(judged("RESULT differs by nature\n", 0), Outcome::Differs("by nature".into()));
-        assert_eq!(judged("RESULT fail expected 1, got 2\n", 0), Outcome::Failed("expected 1, got 2".into()));
+        assert_eq!(judged("RESULT \"Passed\"\n", 0), Outcome::Passed);
+        assert_eq!(judged("RESULT {\"Skipped\":\"no device\"}\n", 0), Outcome::Skipped("no device".into()));
+        assert_eq!(judged("RESULT {\"Differs\":\"by nature\"}\n", 0), Outcome::Differs("by nature".into()));
+        let failed = Outcome::Failed("expected 1,\ngot 2".into());
+        let line = format!("RESULT {}\n", serde_json::to_string(&failed).expect("JSON"));
+        assert_eq!(judged(&line, 0), failed);
         assert_eq!(judged("", 7), Outcome::Failed("its process was killed by signal 7".into()));
         assert!(matches!(judged("", 0x100), Outcome::Failed(why) if why.contains("without a result")));
         let mut notes = Vec::new();
-        assert_eq!(judge("seen\nRESULT pass\n", None, &mut notes), Outcome::Passed);
+        assert_eq!(judge("seen\nRESULT \"Passed\"\n", None, &mut notes), Outcome::Passed);
         assert_eq!(notes, ["seen"]);
     }
 }
