@@ -193,14 +193,14 @@ pub static ALL: &[Known] = &[
         let freezes = matches!(place.step.action, Action::Freeze(_, true));
         freezes && others == "ok" && rust == "EAGAIN" && (0..place.number).any(|at| place.calls_again(at))
     }),
-    // The embedded and the Rust driver refuse a second call whether its target is dead or not.
-    ends(NOT_C, "TX-13", |place, others, other| {
+    // The Rust driver refuses a second call whether its target is dead or not.
+    ends(RUST, "TX-13", |place, others, rust| {
         let own = |at: &usize| {
             let step = place.step_at(*at);
             (step.proc, step.thread) == (place.step.proc, place.step.thread)
         };
         let again = (0..=place.number).filter(own).any(|at| place.calls_again(at));
-        again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == other
+        again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == rust
     }),
     // A kernel's driver gives one of two unread failures, the embedded driver both.
     ends(EMBEDDED, "TX-25", |place, others, embedded| {

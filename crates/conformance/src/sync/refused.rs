@@ -28,10 +28,20 @@ pub(super) fn tx_12_an_error_has_no_completion(kit: &Kit) -> Verdict {
 }
 
 pub(super) fn tx_13_one_call_at_a_time(kit: &Kit) -> Verdict {
-    let (Pair { server, client, handle, .. }, _) = kit.called_pair(TransactionFlags::CALL)?;
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    let (doomed, node) = (kit.server()?, Node::number(2));
+    let dead = kit.hand_over(&doomed, &client, node)?;
+    client.start_call(handle, 1, b"")?;
+    server.read()?.call()?;
     client.start_call(handle, 2, b"")?;
     client.expect_read("a second call during the first", "COMPLETE FAILED_REPLY")?;
     kit.expect_failure(&client, "EPROTO", "EINVAL")?;
+    expect_work("a third of an unknown handle", &client.call(Handle(4000))?, "FAILED_REPLY")?;
+    kit.expect_failure(&client, "EINVAL", "ENOENT")?;
+    kit.watch(&doomed, node)?.outlive(doomed)?;
+    let want = kit.by_driver("DEAD_REPLY", "FAILED_REPLY");
+    expect_work("one of a node whose owner died", &client.call(dead)?, want)?;
+    kit.expect_error(&client, Some((br::DEAD_REPLY, "EINVAL")), Some((br::FAILED_REPLY, "EINVAL")))?;
     server.finish_call()?;
     client.expect_read("the first call", "REPLY")?;
     server.expect_silence("of the second call")

@@ -42,7 +42,7 @@ fn compare(
     lose_release_after: Option<u32>,
     stream: &[Step],
 ) -> Result<(), TestCaseError> {
-    let mut model = Reference::new(call_slots, ground.is_kernel());
+    let mut model = Reference::new(call_slots);
     let mut real = ground.open(call_slots, lose_release_after);
     let acquaintance = steps::acquaintance();
     for (number, step) in acquaintance.iter().chain(stream).enumerate() {

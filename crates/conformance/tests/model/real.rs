@@ -71,11 +71,6 @@ impl Ground {
         Ok(Arc::new(Self { others, ..ground }))
     }
 
-    /// Whether the driver is a kernel's.
-    pub(crate) fn is_kernel(&self) -> bool {
-        self.context.device().is_some()
-    }
-
     fn state(&self) -> String {
         match &self.watch {
             Some(connection) => connection.state(StateFile::State).expect("a state"),

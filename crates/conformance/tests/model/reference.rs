@@ -168,19 +168,17 @@ pub(crate) struct Reference {
     last: Id,
     /// Whether the driver has call slots.
     call_slots: bool,
-    /// Whether it is a kernel's.
-    kernel: bool,
 }
 
 /// Cookie without a registration.
 const NOBODYS: u64 = 7;
 
 impl Reference {
-    pub(crate) fn new(call_slots: bool, kernel: bool) -> Self {
+    pub(crate) fn new(call_slots: bool) -> Self {
         let mut procs: [Proc; PROCS] = Default::default();
         procs.iter_mut().for_each(|proc| proc.open = true);
         let (nodes, calls, deaths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { procs, nodes, calls, deaths, manager: None, last: 0, call_slots, kernel }
+        Self { procs, nodes, calls, deaths, manager: None, last: 0, call_slots }
     }
 
     pub(crate) fn is_open(&self, proc: usize) -> bool {

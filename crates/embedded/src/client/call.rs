@@ -38,8 +38,10 @@ impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
         let oneway = self.data.flags & tf::ONE_WAY != 0;
         if !oneway {
             if !self.thread.thread().may_call() {
-                self.fail_locally();
-                return Ok(());
+                // The broker looks at the target first: the dead reply of a dead one goes before.
+                let kind = TransactKind::Call { handle };
+                let transact = Transact { kind, out_of_turn: true, ..self.blank() };
+                return self.send(Pending::Call, transact, None);
             }
             let bound = self.thread.state.core.channels.handle(handle);
             // The layout is only needed for a call slot.

@@ -59,7 +59,10 @@ impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
         let caller = process.caller(self.thread.who);
         let (_outbox, descriptors) = self.thread.unlocked(|process| {
             let outbox = process.outbox.lock();
-            let descriptors = gather(&outbox, data, buffers_size, (*payload, caller), &mut transact);
+            let descriptors = match transact.out_of_turn {
+                true => Vec::new(),
+                false => gather(&outbox, data, buffers_size, (*payload, caller), &mut transact),
+            };
             (outbox, descriptors)
         });
         let is_faulty = transact.data_fault != 0 || transact.fault_errno != 0;
@@ -138,12 +141,13 @@ impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
             data_fault: 0,
             frees: None,
             behind_call: false,
+            out_of_turn: false,
             sched: self.thread.who.scheduling(),
             lineage: Lineage::EMPTY,
         }
     }
 
-    /// Refuses a command that the thread's stack does not allow.
+    /// Refuses a reply that the thread's stack does not allow.
     pub(super) fn fail_locally(&mut self) {
         let thread = self.thread.thread();
         thread.extended_error = failed(EPROTO);

@@ -43,6 +43,7 @@ pub(super) fn transaction(source: &mut Source<'_>) -> Message {
         message.offsets.push(source.word());
         message.buffers_size = Some(source.word());
         message.frees = Some(source.word());
+        message.out_of_turn = source.flip();
     }
     message
 }

@@ -29,7 +29,7 @@ structures! {
     NodeInfoForRef { handle, strong_count, weak_count, reserved1, reserved2, reserved3 }
     Transact {
         kind, code, flags, data_size, offsets_size, buffers_size, gathered, fault_object, fault_errno,
-        data_fault, frees, behind_call, sched, lineage
+        data_fault, frees, behind_call, out_of_turn, sched, lineage
     }
     Delivery {
         transaction, to_thread, from, ptr, cookie, node_flags, code, flags, sender_pid, sender_euid, buffer,
@@ -120,6 +120,7 @@ mod tests {
             data_fault: 14,
             frees: Some(u64::MAX - 7),
             behind_call: true,
+            out_of_turn: true,
             sched: Sched { policy: 1, priority: 99, nice: -20 },
             lineage: long_lineage(),
         };

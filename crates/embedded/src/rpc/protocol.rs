@@ -19,7 +19,7 @@ pub use super::objects::{Lineage, Link, ProcId, Returns, Sched, ThreadKey};
 
 /// Version of this module and of the shared layouts; both sides must agree. Each change of either needs the next
 /// number: the test `the_layouts_are_those_of_this_version` fails otherwise.
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 
 /// The lowest number of a direct call in a state file; other calls have lower ones.
 pub const DIRECT_CALLS: u32 = 1 << 30;
@@ -85,6 +85,9 @@ pub struct Transact {
     pub frees: Option<u64>,
     /// Whether the thread sends this while a call that it made through a call slot is not answered.
     pub behind_call: bool,
+    /// Whether the thread may not call now (contract TX-13, TX-15): the call fails behind the checks of its target, and has
+    /// no bytes.
+    pub out_of_turn: bool,
     /// Scheduling of the sending thread.
     pub sched: Sched,
     /// Threads that wait for the call that this thread serves, nearest first.

@@ -138,9 +138,10 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     let names = ["kernel:c", "embedded"];
     let called = "p1.t0 open 4096\np1.t0 call 0 code=1\np1.t0 call 0 code=2; read";
     let dead = ["ok NOOP COMPLETE DEAD_REPLY", "ok NOOP COMPLETE FAILED_REPLY"];
-    assert_eq!(item(names, called, dead), Some("TX-13"));
-    assert_eq!(item(names, &called.replace("code=1", "code=1 flags=0x1"), dead), None);
-    assert_eq!(item(["kernel:c", "kernel:rust"], called, dead), Some("TX-13"));
+    let rust = ["kernel:c", "kernel:rust"];
+    assert_eq!(item(rust, called, dead), Some("TX-13"));
+    assert_eq!(item(rust, &called.replace("code=1", "code=1 flags=0x1"), dead), None);
+    assert_eq!(item(names, called, dead), None);
     let asked = "p0.t0 open 4096\np0.t2 call 1 code=8\np0.t0 node-info 1";
     assert_eq!(item(names, asked, ["strong=3 weak=0", "strong=2 weak=0"]), Some("IOC-04"));
     assert_eq!(item(names, asked, ["strong=2 weak=0", "strong=3 weak=0"]), None);
@@ -166,7 +167,7 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     assert_eq!(item(names, &of_one, lost), None, "one call, two failures");
     // A call whose end was read is not a first one.
     let ended = [(1, "ok NOOP COMPLETE REPLY(code=1)")];
-    assert_eq!(item_behind(names, called, &ended, dead), None);
+    assert_eq!(item_behind(rust, called, &ended, dead), None);
     assert_eq!(item_behind(["kernel:c", "kernel:rust"], twice, &ended, ["ok", "EAGAIN"]), None);
     let unread = [(1, "ok NOOP COMPLETE")];
     assert_eq!(item_behind(["kernel:c", "kernel:rust"], twice, &unread, ["ok", "EAGAIN"]), Some("TX-15"));

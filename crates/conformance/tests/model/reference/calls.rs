@@ -27,16 +27,15 @@ impl Reference {
         objects: &[Object],
     ) {
         let me = &self.procs[proc].threads[thread];
-        // If a call fails for two reasons, the contract leaves open which one is reported: a kernel's driver looks at the target
-        // first, the embedded one at the thread (docs/differences.md, TX-13).
         let waiting = matches!(me.stack.last(), Some(Frame::Calling(_)));
         let unread = matches!(me.todo.front(), Some(Work::Call(_) | Work::Reply(_)));
-        let target = self.target(proc, handle);
-        let (node, to) = match target {
-            Err(why) if self.kernel => return self.refuse(proc, thread, why),
-            _ if !oneway && (waiting || unread) => return self.refuse(proc, thread, Refusal::Failed),
-            Ok(target) => target,
+        let (node, to) = match self.target(proc, handle) {
+            // The target comes first (contract TX-13).
             Err(why) => return self.refuse(proc, thread, why),
+            Ok(_) if !oneway && (waiting || unread) => {
+                return self.refuse(proc, thread, Refusal::Failed);
+            }
+            Ok(target) => target,
         };
         self.hold(node, true);
         let Some(objects) = self.translate((proc, thread), to, objects) else {

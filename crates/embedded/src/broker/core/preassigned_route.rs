@@ -40,6 +40,7 @@ impl Core {
     /// Route, target thread (if only one is possible), and number of the called node.
     fn find_route(&self, from: ProcId, transact: &Transact) -> Option<(Route, Option<Link>, u32)> {
         let (link, flags) = match transact.kind {
+            TransactKind::Call { .. } if transact.out_of_turn => return None,
             TransactKind::Call { handle } => {
                 let target = self.resolve(from, handle).ok()?;
                 return Some(self.find_call_route(target, transact));

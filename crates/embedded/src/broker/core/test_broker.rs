@@ -365,6 +365,7 @@ pub(crate) struct Message {
     pub(crate) fault: (u32, i32),
     pub(crate) data_fault: i32,
     pub(crate) frees: Option<u64>,
+    pub(crate) out_of_turn: bool,
     pub(crate) lineage: Lineage,
 }
 
@@ -382,6 +383,7 @@ impl Message {
             fault: (u32::MAX, 0),
             data_fault: 0,
             frees: None,
+            out_of_turn: false,
             lineage: Lineage::EMPTY,
         }
     }
@@ -451,6 +453,7 @@ impl Message {
             data_fault: self.data_fault,
             frees: self.frees,
             behind_call: false,
+            out_of_turn: self.out_of_turn,
             sched: Sched::default(),
             lineage: self.lineage,
         }

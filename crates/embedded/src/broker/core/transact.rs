@@ -13,7 +13,7 @@ use super::refusal::Refusal;
 use super::request::Verdict;
 use super::transaction_log::{Kind, LogEntry};
 use crate::rpc::protocol::{Answers, Delivery, Item, Lineage, Link, ProcId, TransactKind};
-use sys::errno::{EINVAL, ENOMEM};
+use sys::errno::{EINVAL, ENOMEM, EPROTO};
 
 /// An unanswered sync call.
 #[derive(Debug)]
@@ -98,6 +98,9 @@ impl Core {
         let target = self.resolve(sending.from.proc, handle)?;
         let node = self.nodes.get(&target.node).map_or(0, |node| node.debug_id);
         self.log_receiver(sending.id, target.proc, None, node);
+        if sending.transact.out_of_turn {
+            return Err(Refusal::failed(EPROTO));
+        }
         self.take_node(target.node, true);
         let route = self.route_of_call(sending.oneway(), target);
         let copy = match self.copy_payload(sending, &route, host) {

@@ -4,7 +4,7 @@ use abi::codes::{bc, br, flat, tf};
 
 use super::super::test_broker::{BASE, MAP, Message, T1, T2, TestBroker};
 use crate::rpc::protocol::{Answers, Item, Lineage, Link, ProcId, Request, TransactKind};
-use sys::errno::{EFAULT, EINVAL, ENOSPC, EOPNOTSUPP, ESRCH};
+use sys::errno::{EFAULT, EINVAL, ENOSPC, EOPNOTSUPP, EPROTO, ESRCH};
 
 #[test]
 fn tx_01_to_03_a_call_and_its_reply() {
@@ -125,6 +125,27 @@ fn tx_18_of_a_reply_to_an_exited_thread_nothing_is_counted() {
     assert_eq!((done.outcome, done.stops), (br::TRANSACTION_COMPLETE, true));
     assert!(broker.host.items[&server].is_empty(), "{:?}", broker.host.items[&server]);
     assert!(!broker.host.items[&client].iter().any(|item| matches!(item, Item::Reply { .. })));
+}
+
+#[test]
+fn tx_13_a_call_out_of_turn_fails_behind_its_target() {
+    let (mut broker, server, client) = TestBroker::pair(0);
+    let doomed = broker.open();
+    let handle = broker.export(doomed, 0, server, 0x20, 0);
+    let again = |handle| {
+        let mut message = Message::call(handle);
+        message.out_of_turn = true;
+        message
+    };
+    assert_eq!(broker.send(client, &again(0)).failed(), (br::FAILED_REPLY, EPROTO));
+    let transact = again(0).transact();
+    assert_eq!(broker.ask(client, Request::PreassignRoute { transact }).errno, EINVAL, "it is not traced");
+    assert_eq!(broker.send(server, &again(handle)).failed(), (br::FAILED_REPLY, EPROTO));
+    broker.nothing(doomed);
+    broker.core.close(doomed, &mut broker.host);
+    assert_eq!(broker.send(server, &again(handle)).failed(), (br::DEAD_REPLY, EINVAL));
+    assert_eq!(broker.send(server, &again(40)).failed(), (br::FAILED_REPLY, EINVAL));
+    broker.nothing(server);
 }
 
 #[test]
