@@ -60,7 +60,10 @@ fn packed(steps: &[String]) -> String {
 }
 
 fn action(number: usize, action: &Action) -> String {
-    let ioctl = |name: &str, made: String| format!("{{ {made}; R({number}, {name}, &x); }}");
+    let ioctl = |name: &str, kind: &str, begin: String| {
+        format!("{{ struct binder_{kind} x = {{ {begin} }}; R({number}, BINDER_{name}, &x); }}")
+    };
+    let plain = |name: &str, value: u32| format!("{{ __u32 x = {value}; R({number}, BINDER_{name}, &x); }}");
     match action {
         Action::Open(0) => "{ fd = open(dev, O_RDWR | O_CLOEXEC); }".to_owned(),
         Action::Open(size) => {
@@ -70,31 +73,18 @@ fn action(number: usize, action: &Action) -> String {
         }
         Action::Close => "{ munmap(m, l); close(fd); }".to_owned(),
         Action::Kill => format!("{{ *turn = {}; kill(getpid(), SIGKILL); }}", number + 1),
-        Action::Manager => ioctl("BINDER_SET_CONTEXT_MGR", "__u32 x = 0".to_owned()),
-        Action::MaxThreads(count) => ioctl("BINDER_SET_MAX_THREADS", format!("__u32 x = {count}")),
-        Action::ThreadExit => ioctl("BINDER_THREAD_EXIT", "__u32 x = 0".to_owned()),
-        Action::Version => ioctl("BINDER_VERSION", "struct binder_version x".to_owned()),
+        Action::Manager => plain("SET_CONTEXT_MGR", 0),
+        Action::MaxThreads(count) => plain("SET_MAX_THREADS", *count),
+        Action::ThreadExit => plain("THREAD_EXIT", 0),
+        Action::Version => ioctl("VERSION", "version", "0".to_owned()),
         Action::Freeze(proc, on) => {
-            let on = u8::from(*on);
-            ioctl("BINDER_FREEZE", format!("struct binder_freeze_info x = {{ pids[{proc}], {on}, 0 }}"))
+            ioctl("FREEZE", "freeze_info", format!("pids[{proc}], {}, 0", u8::from(*on)))
         }
-        Action::FrozenInfo(proc) => ioctl(
-            "BINDER_GET_FROZEN_INFO",
-            format!("struct binder_frozen_status_info x = {{ pids[{proc}] }}"),
-        ),
-        Action::NodeInfo(handle) => ioctl(
-            "BINDER_GET_NODE_INFO_FOR_REF",
-            format!("struct binder_node_info_for_ref x = {{ {handle} }}"),
-        ),
-        Action::NodeDebug(above) => {
-            ioctl("BINDER_GET_NODE_DEBUG_INFO", format!("struct binder_node_debug_info x = {{ {above} }}"))
-        }
-        Action::ExtendedError => {
-            ioctl("BINDER_GET_EXTENDED_ERROR", "struct binder_extended_error x = { 0 }".to_owned())
-        }
-        Action::Spam(on) => {
-            ioctl("BINDER_ENABLE_ONEWAY_SPAM_DETECTION", format!("__u32 x = {}", u8::from(*on)))
-        }
+        Action::FrozenInfo(proc) => ioctl("GET_FROZEN_INFO", "frozen_status_info", format!("pids[{proc}]")),
+        Action::NodeInfo(handle) => ioctl("GET_NODE_INFO_FOR_REF", "node_info_for_ref", handle.to_string()),
+        Action::NodeDebug(above) => ioctl("GET_NODE_DEBUG_INFO", "node_debug_info", above.to_string()),
+        Action::ExtendedError => ioctl("GET_EXTENDED_ERROR", "extended_error", "0".to_owned()),
+        Action::Spam(on) => plain("ENABLE_ONEWAY_SPAM_DETECTION", u32::from(*on)),
         Action::Poll => format!(
             "{{ struct pollfd x = {{ fd, POLLIN }}; printf(\"{number}: poll %d\\n\", poll(&x, 1, 0)); }}"
         ),
