@@ -8,8 +8,9 @@ mod place;
 use abi::codes::{bc, tf};
 
 use crate::program::{Action, Command, Object, PROCS, Read, Step, WATCH_FREEZING};
+use crate::text;
 pub(crate) use place::Place;
-use place::{Who, is_two_way, without_notices};
+use place::{is_two_way, without_notices};
 
 /// A known difference.
 #[derive(Debug)]
@@ -114,8 +115,8 @@ pub static ALL: &[Known] = &[
             return true;
         }
         // Or a thread that waited, and that the others woke.
-        let woken = others.split(" | ").filter_map(|part| part.split_once(": ")?.0.parse::<Who>().ok());
-        own || woken.into_iter().any(|Who(proc, thread)| !place.is_in_pool(proc, thread))
+        let mut woken = others.split(" | ").filter_map(|part| text::thread(part.split_once(": ")?.0).ok());
+        own || woken.any(|(proc, thread)| !place.is_in_pool(proc, thread))
     }),
     // A buffer at data offset 0 can be a parent on the Rust driver.
     ends(RUST, "OBJ-18", |place, _, _| {
@@ -234,7 +235,7 @@ pub static ALL: &[Known] = &[
     // The C driver may serve a thread that reads at once before one that waits, others do not.
     ends(NOT_C, "LP-08", |place, others, other| {
         let woken = other.strip_prefix("EAGAIN | ").and_then(|rest| rest.split_once(": "));
-        let is_own = |who: &str| who.parse().is_ok_and(|Who(proc, _)| proc == place.step.proc);
+        let is_own = |who: &str| text::thread(who).is_ok_and(|(proc, _)| proc == place.step.proc);
         woken.is_some_and(|(who, text)| is_own(who) && text == others)
     }),
     // The embedded driver does a reply and a free of one write before the caller wakes.

@@ -154,14 +154,16 @@ impl FromStr for Step {
 
     fn from_str(line: &str) -> Result<Self, String> {
         let (who, what) = line.split_once(' ').ok_or("a step is a thread and what it does: p0.t0 read")?;
-        let (proc, thread) =
-            who.split_once('.').ok_or_else(|| format!("{who:?} is no thread such as p0.t0"))?;
-        Ok(Self {
-            proc: below('p', proc, PROCS)?,
-            thread: below('t', thread, THREADS)?,
-            action: what.trim().parse()?,
-        })
+        let (proc, thread) = thread(who)?;
+        Ok(Self { proc, thread, action: what.trim().parse()? })
     }
+}
+
+/// Process and thread by a thread's name, such as `p1.t0`.
+pub(crate) fn thread(name: &str) -> Result<(usize, usize), String> {
+    let (proc, thread) =
+        name.split_once('.').ok_or_else(|| format!("{name:?} is no thread such as p0.t0"))?;
+    Ok((below('p', proc, PROCS)?, below('t', thread, THREADS)?))
 }
 
 /// The number of `p1` or `t1`.

@@ -7,19 +7,7 @@ use abi::codes::{bc, tf};
 
 use crate::program::{Action, Command, Object, Program, Read, Step, Transaction};
 use crate::transcript::Line;
-
-/// A thread by its name in an outcome, such as `p1.t0`.
-pub(super) struct Who(pub(super) usize, pub(super) usize);
-
-impl std::str::FromStr for Who {
-    type Err = ();
-
-    fn from_str(name: &str) -> Result<Self, ()> {
-        let (proc, thread) = name.split_once('.').ok_or(())?;
-        let number = |word: &str, letter| word.strip_prefix(letter)?.parse().ok();
-        Ok(Self(number(proc, 'p').ok_or(())?, number(thread, 't').ok_or(())?))
-    }
-}
+use crate::text;
 
 /// Whether a command is a call with a reply.
 pub(super) fn is_two_way(command: &Command) -> bool {
@@ -128,7 +116,7 @@ impl Place<'_> {
             self.lines.iter().filter(|line| (since..at).contains(&line.step)).filter(|line| {
                 match &line.thread {
                     None => is_own(self.step_at(line.step)),
-                    Some(name) => name.parse().is_ok_and(|Who(p, t)| (p, t) == (proc, thread)),
+                    Some(name) => text::thread(name) == Ok((proc, thread)),
                 }
             });
         sent.saturating_sub(read.map(|line| line.text.split(' ').filter(is_end).count()).sum())
