@@ -211,9 +211,11 @@ impl FromStr for Action {
 }
 
 fn exchange(text: &str) -> Result<Action, String> {
-    let mut commands = Vec::new();
-    let mut parts = text.split(';').map(str::trim).peekable();
-    while let Some(part) = parts.next() {
+    let (mut commands, mut read) = (Vec::new(), None);
+    for part in text.split(';').map(str::trim) {
+        if read.is_some() {
+            return Err("a read ends its step".to_owned());
+        }
         let words: Vec<&str> = part.split_whitespace().collect();
         let waits = match words.first() {
             Some(&"read") => false,
@@ -228,12 +230,9 @@ fn exchange(text: &str) -> Result<Action, String> {
             [room] => at_most(room, 1 << 16)?,
             _ => return Err(format!("{part:?}: a read has one number, its room in bytes")),
         };
-        if parts.peek().is_some() {
-            return Err("a read ends its step".to_owned());
-        }
-        return Ok(Action::Exchange(commands, Some(Read { room, waits })));
+        read = Some(Read { room, waits });
     }
-    Ok(Action::Exchange(commands, None))
+    Ok(Action::Exchange(commands, read))
 }
 
 impl FromStr for Command {
