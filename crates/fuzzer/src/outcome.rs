@@ -4,7 +4,7 @@
 
 use abi::codes::object;
 use abi::layout::{BufferObject, FdArrayObject, FlatBinderObject};
-use abi::{Delivery, Return, Returns};
+use abi::{Delivery, Return, ReturnWord, Returns};
 use driver::Connection;
 use zerocopy::FromBytes;
 
@@ -20,41 +20,41 @@ pub(crate) struct Seen {
 pub(crate) fn decode(bytes: &[u8], connection: &dyn Connection, pids: &[u32]) -> Seen {
     let mut words = Vec::new();
     let mut buffers = Vec::new();
-    for item in Returns::new(bytes) {
-        let word = match item {
+    let mut items = Returns::new(bytes);
+    while let (at, Some(item)) = (items.position(), items.next()) {
+        words.push(match item {
             Err(why) => format!("UNDECODABLE {why:?}"),
-            Ok(item @ (Return::Transaction(delivery) | Return::Reply(delivery))) => {
-                buffers.push(delivery.buffer.0);
-                let word = if matches!(item, Return::Reply(_)) { "REPLY" } else { "TRANSACTION" };
-                transaction(word, &delivery, connection, pids)
-            }
-            Ok(other) => plain(other),
-        };
-        words.push(word);
+            Ok(Return::Transaction(call)) => transaction("TRANSACTION", &call, connection, pids),
+            Ok(Return::Reply(reply)) => transaction("REPLY", &reply, connection, pids),
+            Ok(other) => plain(&name(&bytes[at..]), other),
+        });
+        if let Ok(Return::Transaction(delivery) | Return::Reply(delivery)) = item {
+            buffers.push(delivery.buffer.0);
+        }
     }
     Seen { text: words.join(" "), buffers }
 }
 
-fn plain(item: Return) -> String {
+/// The C name of the word that `bytes` begin with, without what goes without saying.
+fn name(bytes: &[u8]) -> String {
+    let word = u32::read_from_prefix(bytes).map_or(0, |(word, _)| word);
+    let name = ReturnWord(word).to_string();
+    name.trim_start_matches("BR_").trim_start_matches("TRANSACTION_").replace("_NOTIFICATION", "")
+}
+
+fn plain(name: &str, item: Return) -> String {
     match item {
-        Return::Noop => "NOOP".to_owned(),
-        Return::SpawnLooper => "SPAWN_LOOPER".to_owned(),
-        Return::TransactionComplete => "COMPLETE".to_owned(),
-        Return::OnewaySpamSuspect => "ONEWAY_SPAM_SUSPECT".to_owned(),
-        Return::TransactionPendingFrozen => "PENDING_FROZEN".to_owned(),
-        Return::DeadReply => "DEAD_REPLY".to_owned(),
-        Return::FailedReply => "FAILED_REPLY".to_owned(),
-        Return::FrozenReply => "FROZEN_REPLY".to_owned(),
-        Return::Increfs(ptr, cookie) => format!("INCREFS({},{})", ptr.0, cookie.0),
-        Return::Acquire(ptr, cookie) => format!("ACQUIRE({},{})", ptr.0, cookie.0),
-        Return::Release(ptr, cookie) => format!("RELEASE({},{})", ptr.0, cookie.0),
-        Return::Decrefs(ptr, cookie) => format!("DECREFS({},{})", ptr.0, cookie.0),
-        Return::DeadBinder(cookie) => format!("DEAD_BINDER({})", cookie.0),
-        Return::ClearDeathNotificationDone(cookie) => format!("CLEAR_DEATH_DONE({})", cookie.0),
-        Return::FrozenBinder(cookie, frozen) => format!("FROZEN_BINDER({},{})", cookie.0, u8::from(frozen)),
-        Return::ClearFreezeNotificationDone(cookie) => format!("CLEAR_FREEZE_DONE({})", cookie.0),
-        Return::Error(errno) => format!("ERROR({errno})"),
-        other => format!("{other:?}"),
+        Return::Increfs(ptr, cookie)
+        | Return::Acquire(ptr, cookie)
+        | Return::Release(ptr, cookie)
+        | Return::Decrefs(ptr, cookie) => format!("{name}({},{})", ptr.0, cookie.0),
+        Return::DeadBinder(cookie)
+        | Return::ClearDeathNotificationDone(cookie)
+        | Return::ClearFreezeNotificationDone(cookie) => format!("{name}({})", cookie.0),
+        Return::FrozenBinder(cookie, frozen) => format!("{name}({},{})", cookie.0, u8::from(frozen)),
+        Return::Error(errno) => format!("{name}({errno})"),
+        Return::Unknown(_) => format!("{item:?}"),
+        _ => name.to_owned(),
     }
 }
 
