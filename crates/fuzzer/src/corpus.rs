@@ -1,5 +1,5 @@
 //! Programs that reached places of a driver before all others, and programs that are made from them.
-//! Not here: the places (`reached`), programs from seeds alone (`generate`).
+//! Not here: the places (`sys::kcov`), programs from seeds alone (`generate`).
 
 use fastrand::Rng;
 

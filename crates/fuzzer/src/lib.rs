@@ -23,7 +23,6 @@ mod outcome;
 mod payload;
 mod player;
 pub mod program;
-pub mod reached;
 pub mod runner;
 pub mod session;
 pub mod shrink;

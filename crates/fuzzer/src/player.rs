@@ -18,14 +18,15 @@ use driver::{AnyConnection, Connection, Context, Exchange, OpenOptions};
 use procgroup::{Role, WorkerProcess};
 use serde::{Deserialize, Serialize};
 use sys::interrupt::{Interrupter, ThreadId};
+use sys::kcov::Coverage;
 
 use crate::heir::{self, Heritage};
 use crate::lane::{self, Lane, lanes};
 use crate::outcome;
 use crate::payload::Encoded;
 use crate::program::{Action, Command, Read, Step, THREADS};
-use crate::reached::{Notes, Spot};
 use crate::state::State;
+use crate::transcript::Spot;
 
 /// Time after which a step that does not wait hangs.
 const HANG: Duration = Duration::from_secs(20);
@@ -157,13 +158,15 @@ impl Player {
             let shared = Arc::clone(&self.shared);
             std::thread::spawn(move || {
                 locked(&shared.state).threads[number] = Some(ThreadId::current());
-                let mut notes = Notes::begin();
+                // Without it programs are chosen by their seeds alone, as everywhere else.
+                let mut coverage = Coverage::begin().ok();
                 for job in jobs {
                     let outcome = match job {
                         Job::Step(action) => shared.act(number, &action),
                         Job::Lane(lane) => shared.follow(number, &lane),
                     };
-                    locked(&shared.reached).extend(notes.take());
+                    let reached = coverage.iter_mut().flat_map(Coverage::take);
+                    locked(&shared.reached).extend(reached.map(|address| address as Spot));
                     locked(&shared.slots)[number] = Some(outcome);
                     shared.done.notify_all();
                 }

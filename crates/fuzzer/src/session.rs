@@ -9,10 +9,9 @@ use crate::corpus::Corpus;
 use crate::generate;
 use crate::known::Known;
 use crate::program::Program;
-use crate::reached::Spot;
 use crate::runner::Runner;
 use crate::shrink::shrink;
-use crate::transcript::Transcript;
+use crate::transcript::{Spot, Transcript};
 
 /// Runs in a row in which a finding must come again.
 const AGAIN: usize = 2;

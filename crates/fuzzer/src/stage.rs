@@ -14,8 +14,7 @@ use procgroup::{Streams, WorkerProcess};
 
 use crate::player::PlayerRole;
 use crate::program::{Action, PROCS, Program, Step};
-use crate::reached::Spot;
-use crate::transcript::{Line, Transcript};
+use crate::transcript::{Line, Spot, Transcript};
 
 /// Longest time of one answer of a player, which itself gives up earlier.
 const ANSWER: Duration = Duration::from_secs(60);

@@ -1,5 +1,5 @@
 //! Places of the kernel that the calling thread's system calls reach.
-//! Not here: what follows from them (`fuzzer::reached`).
+//! Not here: what follows from them (`fuzzer::corpus`).
 //! Facts: `linux/kcov.h`, the kernel's documentation of KCOV.
 
 use std::fs::{File, OpenOptions};
