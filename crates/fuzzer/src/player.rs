@@ -361,8 +361,8 @@ fn errno(result: io::Result<String>) -> String {
     })
 }
 
-fn ok(result: io::Result<()>) -> String {
-    errno(result.map(|()| "ok".to_owned()))
+fn ok((): ()) -> String {
+    "ok".to_owned()
 }
 
 impl Shared {
@@ -441,63 +441,64 @@ impl Shared {
 
     /// Takes an action by a thread, and returns what came of it.
     pub(crate) fn act(&self, thread: usize, action: &Action) -> String {
+        errno(self.tried(thread, action))
+    }
+
+    fn tried(&self, thread: usize, action: &Action) -> io::Result<String> {
         if let Action::Open(size) = action {
-            return self.open(*size);
+            return Ok(self.open(*size));
         }
         let (connection, pids, met) = {
             let mut state = locked(&self.state);
-            let Some(connection) = state.connection.clone() else { return "not open".to_owned() };
+            let Some(connection) = state.connection.clone() else { return Ok("not open".to_owned()) };
             // After its exit a thread is new to the driver.
             let met = std::mem::replace(&mut state.met[thread], *action != Action::ThreadExit);
             (connection, state.kept.pids.clone(), met)
         };
-        if !met && let Err(error) = connection.version() {
+        if !met {
             // Ends the state in which a first read never blocks (contract WR-05), which not all drivers have.
-            return errno(Err(error));
+            connection.version()?;
         }
         let pid = |proc: &usize| pids.get(*proc).copied().unwrap_or_default();
         match action {
-            Action::Open(_) | Action::Close | Action::Kill | Action::Signal(_) => String::new(),
-            Action::Exec | Action::Schedule(_) => String::new(),
+            Action::Open(_) | Action::Close | Action::Kill | Action::Signal(_) => Ok(String::new()),
+            Action::Exec | Action::Schedule(_) => Ok(String::new()),
             Action::Fork(action) => {
                 let mut state = locked(&self.state);
-                if let Err(error) = self.wait_in_reads(&mut state, &connection, false) {
-                    return errno(Err(error));
-                }
+                self.wait_in_reads(&mut state, &connection, false)?;
                 let action = action.to_string();
-                heir::run_child(&state, |heritage| HeirRole { heritage, action })
+                Ok(heir::run_child(&state, |heritage| HeirRole { heritage, action }))
             }
-            Action::Manager => ok(connection.become_context_manager(None)),
-            Action::MaxThreads(count) => ok(connection.set_max_threads(*count)),
-            Action::ThreadExit => ok(connection.thread_exit()),
-            Action::Version => errno(connection.version().map(|version| version.to_string())),
+            Action::Manager => connection.become_context_manager(None).map(ok),
+            Action::MaxThreads(count) => connection.set_max_threads(*count).map(ok),
+            Action::ThreadExit => connection.thread_exit().map(ok),
+            Action::Version => connection.version().map(|version| version.to_string()),
             Action::Freeze(proc, on) => {
                 let info = abi::layout::FreezeInfo { pid: pid(proc), enable: u32::from(*on), timeout_ms: 0 };
-                ok(connection.freeze(info))
+                connection.freeze(info).map(ok)
             }
-            Action::FrozenInfo(proc) => errno(
-                connection
-                    .frozen_info(pid(proc))
-                    .map(|info| format!("sync={} async={}", info.sync_recv, info.async_recv)),
-            ),
+            Action::FrozenInfo(proc) => {
+                let info = connection.frozen_info(pid(proc))?;
+                Ok(format!("sync={} async={}", info.sync_recv, info.async_recv))
+            }
             Action::NodeInfo(handle) => {
-                let info = abi::layout::NodeInfoForRef { handle: *handle, ..Default::default() };
-                let told = connection.node_info_for_ref(info);
-                errno(told.map(|info| format!("strong={} weak={}", info.strong_count, info.weak_count)))
+                let asked = abi::layout::NodeInfoForRef { handle: *handle, ..Default::default() };
+                let info = connection.node_info_for_ref(asked)?;
+                Ok(format!("strong={} weak={}", info.strong_count, info.weak_count))
             }
-            Action::NodeDebug(above) => errno(connection.node_debug_info(*above).map(|info| {
+            Action::NodeDebug(above) => {
+                let info = connection.node_debug_info(*above)?;
                 let [strong, weak] = [info.has_strong_ref, info.has_weak_ref].map(|has| u8::from(has != 0));
-                format!("node={},{} strong={strong} weak={weak}", info.ptr, info.cookie)
-            })),
-            Action::ExtendedError => errno(connection.extended_error().map(|error| {
+                Ok(format!("node={},{} strong={strong} weak={weak}", info.ptr, info.cookie))
+            }
+            Action::ExtendedError => {
+                let error = connection.extended_error()?;
                 let command = abi::codes::ReturnWord(error.command);
                 let name = sys::errno::name(-error.param).unwrap_or("0");
-                format!("{command} {}", if error.param == 0 { "0" } else { name })
-            })),
-            Action::Spam(on) => ok(connection.enable_oneway_spam_detection(*on)),
-            Action::Poll => {
-                errno(connection.poll_readable(0).map(|ready| format!("readable={}", u8::from(ready))))
+                Ok(format!("{command} {}", if error.param == 0 { "0" } else { name }))
             }
+            Action::Spam(on) => connection.enable_oneway_spam_detection(*on).map(ok),
+            Action::Poll => Ok(format!("readable={}", u8::from(connection.poll_readable(0)?))),
             Action::Exchange(commands, read) => self.exchange(&connection, commands, *read, &pids),
         }
     }
@@ -517,13 +518,11 @@ impl Shared {
         commands: &[Command],
         read: Option<Read>,
         pids: &[u32],
-    ) -> String {
+    ) -> io::Result<String> {
         let encoded = {
             let mut state = locked(&self.state);
             let waits = read.is_some_and(|read| read.waits);
-            if let Err(error) = self.wait_in_reads(&mut state, connection, waits) {
-                return errno(Err(error));
-            }
+            self.wait_in_reads(&mut state, connection, waits)?;
             let files = [self.files[0].as_raw_fd(), self.files[1].as_raw_fd()];
             Encoded::of(commands, &state.kept, files)
         };
@@ -542,7 +541,7 @@ impl Shared {
         state.kept.held.extend(seen.buffers);
         let whole = encoded.ends.last().map_or(0, |(end, _)| *end);
         let taken = if consumed == whole { String::new() } else { format!(" taken={taken}") };
-        let text = format!("{}{taken} {}", ok(result), seen.text);
-        text.trim_end().to_owned()
+        let text = format!("{}{taken} {}", errno(result.map(ok)), seen.text);
+        Ok(text.trim_end().to_owned())
     }
 }
