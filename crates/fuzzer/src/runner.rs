@@ -8,7 +8,7 @@ use backend::AnyContext;
 use host::klog::Watch;
 
 use crate::program::Program;
-use crate::stage::{Stage, Stuck};
+use crate::stage::Stage;
 use crate::transcript::{self, Transcript};
 
 /// Time for the kernel to report what a program has done.
@@ -55,7 +55,7 @@ impl Local {
         self.log.is_some()
     }
 
-    fn one(&mut self, program: &Program) -> Result<Transcript, Stuck> {
+    fn one(&mut self, program: &Program) -> Result<Transcript, String> {
         let mut transcript = self.stage.run(program)?;
         if let Some(log) = &mut self.log {
             std::thread::sleep(REPORT);
@@ -72,7 +72,7 @@ impl Runner for Local {
     }
 
     fn run(&mut self, programs: &[Program]) -> Result<Vec<Transcript>, String> {
-        let one = |program| self.one(program).map_err(|Stuck(why)| format!("{why}, after\n{program}"));
+        let one = |program| self.one(program).map_err(|why| format!("{why}, after\n{program}"));
         programs.iter().map(one).collect()
     }
 }
@@ -84,7 +84,7 @@ impl Runner for Local {
 pub fn serve(local: &mut Local, programs: &[Program], out: &mut dyn Write) -> io::Result<()> {
     for program in programs {
         transcript::begin(out)?;
-        let transcript = local.one(program).map_err(|Stuck(why)| io::Error::other(why))?;
+        let transcript = local.one(program).map_err(io::Error::other)?;
         transcript::end(out, &transcript)?;
     }
     Ok(())

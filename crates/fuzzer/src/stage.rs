@@ -27,10 +27,6 @@ const KILL_US: u64 = 5000;
 /// Looks at a sleeping thread: of a kernel's driver, and of the embedded one.
 const LOOKS: (u32, u32) = (2, 30);
 
-/// A driver that can run no more programs.
-#[derive(Debug)]
-pub struct Stuck(pub String);
-
 /// A context with players.
 pub struct Stage {
     context: AnyContext,
@@ -150,15 +146,15 @@ impl Stage {
     }
 
     /// Starts the players of a program that do not run.
-    fn gather(&mut self, count: usize) -> Result<(), Stuck> {
+    fn gather(&mut self, count: usize) -> Result<(), String> {
         let looks = if self.context.device().is_some() { LOOKS.0 } else { LOOKS.1 };
         let role = PlayerRole { address: self.context.address(), looks, heritage: None };
         let places = self.players.iter_mut().zip(&mut self.lost).take(count);
         for (place, lost) in places.filter(|(place, _)| place.is_none()) {
             let streams = Streams::of(std::process::Stdio::piped(), std::process::Stdio::piped());
             let player = WorkerProcess::start(&role, streams, None)
-                .map_err(|error| Stuck(format!("starting a process: {error}")))?;
-            player.ready(ANSWER).map_err(|why| Stuck(format!("a process did not start: {why}")))?;
+                .map_err(|error| format!("starting a process: {error}"))?;
+            player.ready(ANSWER).map_err(|why| format!("a process did not start: {why}"))?;
             *place = Some(player);
             *lost = false;
         }
@@ -168,8 +164,8 @@ impl Stage {
     /// Runs a program.
     ///
     /// # Errors
-    /// [`Stuck`]: processes could not be started, or ended although they were killed.
-    pub fn run(&mut self, program: &Program) -> Result<Transcript, Stuck> {
+    /// The driver can run no more programs: processes could not be started, or do not end although they were killed.
+    pub fn run(&mut self, program: &Program) -> Result<Transcript, String> {
         let count = program.steps.iter().map(|step| step.proc + 1).max().unwrap_or(0);
         self.gather(count)?;
         let mut run = Run { open: [false; PROCS], waiting: BTreeMap::new(), lines: Vec::new() };
@@ -209,7 +205,7 @@ impl Stage {
     }
 
     /// Takes steps side by side; notes only what is wrong.
-    fn together(&mut self, number: usize, seed: u64, steps: &[Step], run: &mut Run) -> Result<(), Stuck> {
+    fn together(&mut self, number: usize, seed: u64, steps: &[Step], run: &mut Run) -> Result<(), String> {
         let mut rng = Rng::with_seed(seed);
         let mut kills: Vec<(Duration, usize)> = Vec::new();
         let mut note = |proc: usize, text: String| {
@@ -244,7 +240,7 @@ impl Stage {
     }
 
     /// Kills a process, if it is there.
-    fn kill(&mut self, proc: usize) -> Result<(), Stuck> {
+    fn kill(&mut self, proc: usize) -> Result<(), String> {
         let Some(player) = self.players[proc].take() else { return Ok(()) };
         player.kill();
         if player.end_within(sys::patience::stretched(RELEASE)).is_some() {
@@ -252,10 +248,10 @@ impl Stage {
         }
         // Its value would wait for it.
         std::mem::forget(player);
-        Err(Stuck(format!("p{proc} hangs in the driver and cannot be killed")))
+        Err(format!("p{proc} hangs in the driver and cannot be killed"))
     }
 
-    fn take(&mut self, proc: usize, action: &Action, text: &str, run: &mut Run) -> Result<String, Stuck> {
+    fn take(&mut self, proc: usize, action: &Action, text: &str, run: &mut Run) -> Result<String, String> {
         if *action == Action::Kill {
             run.waiting.remove(&proc);
             self.note_reached(proc);
@@ -340,7 +336,7 @@ impl Stage {
     }
 
     /// Ends what the program left. A process that does not come back is killed.
-    fn clear(&mut self, count: usize, last: usize, run: &mut Run) -> Result<(), Stuck> {
+    fn clear(&mut self, count: usize, last: usize, run: &mut Run) -> Result<(), String> {
         for proc in 0..count {
             self.note_reached(proc);
             let answer = self.ask(proc, "end");
