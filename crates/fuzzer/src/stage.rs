@@ -11,6 +11,7 @@ use backend::AnyContext;
 use driver::kernel_state::{self, StateFile};
 use driver::{AnyConnection, Context, OpenOptions};
 use procgroup::{Streams, WorkerProcess};
+use sys::patience::{stretched, until};
 
 use crate::player::PlayerRole;
 use crate::program::{Action, PROCS, Program, Step};
@@ -71,11 +72,8 @@ impl Stage {
             is_alone: false,
             _keeper: is_embedded.then_some(keeper),
         };
-        let start = Instant::now();
         // The release of what was opened to try it comes a moment later.
-        while stage.processes().is_some_and(|count| count > own) && start.elapsed() < RELEASE / 10 {
-            std::thread::sleep(AFTERMATH);
-        }
+        let _ = until(RELEASE / 10, || stage.processes().is_none_or(|count| count <= own));
         stage.others = stage.processes();
         stage.is_alone = stage.others == Some(own);
         stage.counts = stage.active();
@@ -106,18 +104,16 @@ impl Stage {
 
     /// Kinds of which more is there than without processes, once the driver has had time to release them.
     fn left_behind(&self) -> Vec<String> {
-        let start = Instant::now();
-        loop {
-            let more = self.active().into_iter().filter_map(|(kind, count)| {
-                let left = count.saturating_sub(self.counts.get(&kind).copied().unwrap_or_default());
-                (left > 0).then(|| format!("{kind} {left}"))
-            });
-            let more: Vec<String> = more.collect();
-            if more.is_empty() || sys::patience::is_over(start, RELEASE) {
-                return more;
-            }
-            std::thread::sleep(AFTERMATH);
-        }
+        let more = |(kind, count): (String, u64)| {
+            let left = count.saturating_sub(self.counts.get(&kind).copied().unwrap_or_default());
+            (left > 0).then(|| format!("{kind} {left}"))
+        };
+        let mut found = Vec::new();
+        let _ = until(RELEASE, || {
+            found = self.active().into_iter().filter_map(more).collect();
+            found.is_empty()
+        });
+        found
     }
 
     /// Counts of the first node without a process, as the driver's state has them: which of them keeps it.
@@ -134,15 +130,9 @@ impl Stage {
             std::thread::sleep(20 * AFTERMATH);
             return true;
         };
-        let start = Instant::now();
-        while self.processes().is_some_and(|count| count > others + open) {
-            if sys::patience::is_over(start, RELEASE) {
-                return false;
-            }
-            std::thread::sleep(AFTERMATH / 6);
-        }
+        let is_released = until(RELEASE, || self.processes().is_none_or(|count| count <= others + open));
         std::thread::sleep(AFTERMATH);
-        true
+        is_released
     }
 
     /// Starts the players of a program that do not run.
@@ -243,7 +233,7 @@ impl Stage {
     fn kill(&mut self, proc: usize) -> Result<(), String> {
         let Some(player) = self.players[proc].take() else { return Ok(()) };
         player.kill();
-        if player.end_within(sys::patience::stretched(RELEASE)).is_some() {
+        if player.end_within(stretched(RELEASE)).is_some() {
             return Ok(());
         }
         // Its value would wait for it.
