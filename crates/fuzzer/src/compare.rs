@@ -1,10 +1,7 @@
 //! Compares what one program gave on several drivers.
 //! Not here: differences that are known (`known`), shorter programs with the same difference (`shrink`).
 
-use std::collections::BTreeMap;
-
 use crate::known::{self, Known, Place};
-use crate::player::WAITS;
 use crate::program::Program;
 use crate::transcript::{Line, Transcript};
 
@@ -72,7 +69,6 @@ pub fn first(
         let outcomes = transcripts.iter().map(|transcript| transcript.kernel.join("; ")).collect();
         return (Some(Difference { step: None, outcomes, known: None }), passed);
     }
-    let taken: BTreeMap<usize, usize> = transcripts[0].lines.iter().filter_map(taken).collect();
     for (number, step) in program.steps.iter().enumerate() {
         let outcomes: Vec<String> = transcripts.iter().map(|all| all.text_at(number)).collect();
         if transcripts.iter().flat_map(|all| all.at(number)).any(Line::is_fault) {
@@ -82,7 +78,7 @@ pub fn first(
         if outcomes.iter().all(|outcome| *outcome == outcomes[0]) {
             continue;
         }
-        let place = Place { program, number, step, taken: &taken, lines: &transcripts[0].lines };
+        let place = Place { program, number, step, lines: &transcripts[0].lines };
         let known = match known::find(names, &place, &outcomes) {
             Some(all) if all.iter().all(|known| known.goes_on) => {
                 passed.extend(all);
@@ -96,21 +92,10 @@ pub fn first(
     (None, passed)
 }
 
-/// The step of an outcome, and how many of its commands were taken if that was not all.
-fn taken(line: &Line) -> Option<(usize, usize)> {
-    if line.thread.is_some() {
-        return None;
-    }
-    if line.text == WAITS {
-        return Some((line.step, 0));
-    }
-    let word = line.text.split(' ').find_map(|word| word.strip_prefix("taken="))?;
-    Some((line.step, word.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::player::WAITS;
 
     #[test]
     fn a_step_that_no_thread_took_explains_nothing() {

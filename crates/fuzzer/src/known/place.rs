@@ -1,13 +1,14 @@
 //! Where drivers differ: a step of a program, those before it, and what rules ask about them.
 //! Not here: the rules (`known`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use abi::codes::{bc, tf};
 
+use crate::player::WAITS;
 use crate::program::{Action, Command, Object, Program, Read, Step, Transaction};
-use crate::transcript::Line;
 use crate::text;
+use crate::transcript::Line;
 
 /// Whether a command is a call with a reply.
 pub(super) fn is_two_way(command: &Command) -> bool {
@@ -25,8 +26,6 @@ pub(crate) struct Place<'p> {
     pub(crate) program: &'p Program,
     pub(crate) number: usize,
     pub(crate) step: &'p Step,
-    /// How many commands of a step were taken, of those that were not taken wholly.
-    pub(crate) taken: &'p BTreeMap<usize, usize>,
     /// What the first driver gave, of all steps.
     pub(crate) lines: &'p [Line],
 }
@@ -103,8 +102,7 @@ impl Place<'_> {
         let since = self.program.steps[..at].iter().rposition(renews).unwrap_or(0);
         let is_own = |step: &Step| (step.proc, step.thread) == (proc, thread);
         let sent = |(number, step): (usize, &Step)| {
-            let taken = self.taken.get(&number).copied().unwrap_or(usize::MAX);
-            step.commands().iter().take(taken).filter(|command| is_two_way(command)).count()
+            step.commands().iter().take(self.taken(number)).filter(|command| is_two_way(command)).count()
         };
         let sent: usize = (since..at)
             .map(|number| (number, self.step_at(number)))
@@ -130,6 +128,16 @@ impl Place<'_> {
         self.program.steps[..self.number].iter()
     }
 
+    /// How many commands of a step were taken at the most, as the first driver's outcome says.
+    fn taken(&self, number: usize) -> usize {
+        let own = self.lines.iter().find(|line| line.step == number && line.thread.is_none());
+        let taken = own.and_then(|line| match line.text.as_str() {
+            WAITS => Some(0),
+            text => text.split(' ').find_map(|word| word.strip_prefix("taken="))?.parse().ok(),
+        });
+        taken.unwrap_or(usize::MAX)
+    }
+
     /// Whether a thread has joined the pool and not left it, as far as its commands say.
     pub(super) fn is_in_pool(&self, proc: usize, thread: usize) -> bool {
         let mut joined = false;
@@ -142,8 +150,7 @@ impl Place<'_> {
                 _ if step.thread != thread => {}
                 Action::ThreadExit => joined = false,
                 Action::Exchange(commands, _) => {
-                    let taken = self.taken.get(&number).copied().unwrap_or(commands.len());
-                    for command in commands.iter().take(taken) {
+                    for command in commands.iter().take(self.taken(number)) {
                         match command {
                             Command::Plain(bc::ENTER_LOOPER | bc::REGISTER_LOOPER, _) => joined = true,
                             Command::Plain(bc::EXIT_LOOPER, _) => joined = false,

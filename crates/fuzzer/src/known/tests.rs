@@ -1,7 +1,5 @@
 //! Known differences, each beside one that is none.
 
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::compare::first;
 use crate::program::Program;
@@ -242,8 +240,7 @@ fn each_driver_is_explained_alone() {
 
     let names = ["kernel:c", "kernel:rust", "embedded"].map(str::to_owned);
     let program: Program = program.parse().expect("a program");
-    let place =
-        Place { program: &program, number: 1, step: &program.steps[1], taken: &BTreeMap::new(), lines: &[] };
+    let place = Place { program: &program, number: 1, step: &program.steps[1], lines: &[] };
     let items = |outcomes: [&str; 3]| {
         let found = find(&names, &place, &outcomes.map(str::to_owned))?;
         Some(found.into_iter().map(|known| known.item).collect::<Vec<_>>())
