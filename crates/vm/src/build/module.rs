@@ -12,13 +12,11 @@ use crate::kernel::{self, Cache, Choice, Headers, headers};
 use super::error::BuildError;
 use super::make::without_variables;
 use super::name::hash;
-use super::source::android_of;
+use super::source::{DRIVER, android_of};
 use super::step::Steps;
 use super::workshop::{Objects, Workshop, removed, room};
 use super::{News, copy};
 
-/// Where a kernel's source has the driver.
-const DRIVER: &str = "drivers/android";
 /// The module's file.
 const MODULE: &str = "binder_linux.ko";
 /// Bytes of headers, sources and objects.

@@ -14,7 +14,7 @@ use super::workshop::{Workshop, room};
 const UNPACKED: u64 = 2_500_000_000;
 
 /// Where a kernel's source has the driver.
-const ANDROID: &str = "drivers/android";
+pub(super) const DRIVER: &str = "drivers/android";
 
 /// A folder with a kernel's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ pub(super) fn android_of(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(PathBuf, String), BuildError> {
     if let Some(found) = unpacked(&shop.folder("sources")?, Some(version)) {
-        return Ok((found.folder.join(ANDROID), found.id));
+        return Ok((found.folder.join(DRIVER), found.id));
     }
     let id = format!("linux-{version}");
     let all = shop.folder("driver-sources")?;
