@@ -360,12 +360,12 @@ impl Generator {
 
     fn freezing(&mut self, from: usize, thread: usize, handle: u32, to: usize, other: usize) {
         if self.chance(3) {
-            let oneway = self.chance_of_oneway();
+            let oneway = !self.chance(3);
             self.call(from, thread, handle, oneway, READ);
         }
         self.push(from, thread, Action::Freeze(to, true));
         for _ in 0..self.rng.usize(1..4) {
-            let oneway = self.chance_of_oneway();
+            let oneway = !self.chance(3);
             self.call(from, thread, handle, oneway, READ);
         }
         self.push(from, thread, Action::FrozenInfo(to));
@@ -377,10 +377,6 @@ impl Generator {
         self.read(to, other);
         self.exchange(to, other, vec![Command::Free(0)], READ);
         self.read(from, thread);
-    }
-
-    fn chance_of_oneway(&mut self) -> bool {
-        !self.chance(3)
     }
 
     /// Threads that wait in the driver.

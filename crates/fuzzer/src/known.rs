@@ -68,7 +68,7 @@ pub static ALL: &[Known] = &[
     }),
     // The Rust driver returns at once from a read with less than 80 bytes of room.
     goes_on(RUST, "WR-08", |place, others, rust| {
-        let small = place.read().is_some_and(|read| read.room < 80);
+        let small = matches!(place.step.action, Action::Exchange(_, Some(Read { room: ..80, .. })));
         small && others == "EAGAIN" && (rust == "ok NOOP" || rust == "ok")
     }),
     // The Rust driver freezes no process of a pid without binder, successfully.
@@ -121,6 +121,7 @@ pub static ALL: &[Known] = &[
     // A buffer at data offset 0 can be a parent on the Rust driver.
     ends(RUST, "OBJ-18", |place, _, _| {
         place
+            .step
             .transactions()
             .any(|what| what.plain == 0 && matches!(what.objects.first(), Some(Object::Buffer { .. })))
     }),
@@ -158,7 +159,7 @@ pub static ALL: &[Known] = &[
         let frozen = place.before().any(|step| matches!(step.action, Action::Freeze(_, true)));
         let seen = is_pending(others) || is_pending(rust) || stops && frozen;
         seen && place.step.commands().len() > 1
-            && place.transactions().any(|what| what.flags & tf::ONE_WAY != 0)
+            && place.step.transactions().any(|what| what.flags & tf::ONE_WAY != 0)
     }),
     // The Rust driver repeats no state, and refuses a cookie that another node has.
     ends(RUST, "FRZ-07", |place, others, rust| {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use abi::codes::{bc, tf};
 
 use crate::player::WAITS;
-use crate::program::{Action, Command, Object, Program, Read, Step, Transaction};
+use crate::program::{Action, Command, Object, Program, Step, Transaction};
 use crate::text;
 use crate::transcript::Line;
 
@@ -31,19 +31,8 @@ pub(crate) struct Place<'p> {
 }
 
 impl Place<'_> {
-    pub(super) fn read(&self) -> Option<Read> {
-        match self.step.action {
-            Action::Exchange(_, read) => read,
-            _ => None,
-        }
-    }
-
     pub(super) fn any(&self, is_so: impl Fn(&Command) -> bool) -> bool {
         self.step.commands().iter().any(is_so)
-    }
-
-    pub(super) fn transactions(&self) -> impl Iterator<Item = &Transaction> {
-        self.step.transactions()
     }
 
     /// Whether this thread has sent a call or reply with a wrong size or offset.
