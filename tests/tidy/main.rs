@@ -1,9 +1,10 @@
 //! Checks of the source tree itself: contract pages against tests, file headers and sizes, imports between modules, the runner of tests.
-//! Not here: imports between crates, which Cargo checks, and `unsafe`, which the compiler does.
+//! Not here: cycles of crates, which Cargo refuses, and `unsafe`, which the compiler does.
 //!
 //! Every checker is a function of text, with a test that sees it object.
 
 mod contract;
+mod crates;
 mod files;
 mod gate;
 mod modules;
