@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use intake::{Arrivals, Limits, Name, Place};
 use sys::local_time::LocalTime;
 
-use super::error::RemoteError;
+use super::error::{Refusal, RemoteError};
 use super::exchange::{Ended, converse, perform};
 use super::frame::Frame;
 use super::lines::Lines;
@@ -25,7 +25,7 @@ const CALL_LIMIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(1500);
 /// Longest time for a call that answers a question, whatever it sends.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
-/// How long a command is waited for whose start is uncertain.
+/// Longest wait for a command that may not have started.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Longest time for one attempt to signal the command.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -120,9 +120,9 @@ struct Device {
     name: String,
     /// Whether it was connected to by this call.
     connected: bool,
-    /// Why it is unknown whether the command started, and since when: what was said when the connection was lost.
+    /// If it is unknown whether the command started: the message of the lost connection, and since when.
     uncertain: Option<(String, Instant)>,
-    /// Frames heard of the command: whether the machine was there.
+    /// Frames that came from the command: more than none if the machine was there.
     frames: Cell<u64>,
     /// When it was last heard of.
     heard: Cell<SystemTime>,
@@ -199,7 +199,7 @@ impl Device {
         sinks.progress("");
         let (status, heard) = match started.and_then(|()| self.follow(job, sinks)) {
             Ok(ended) => ended,
-            Err(RemoteError::Refused { code, said }) if code == "gone" && self.uncertain.is_some() => {
+            Err(RemoteError::Refused { kind: Refusal::Gone, said }) if self.uncertain.is_some() => {
                 let said = self.uncertain.take().map_or(said, |(said, _)| said);
                 // It may still be about to begin.
                 let _ = self.refused();
@@ -324,7 +324,7 @@ impl Device {
         words.extend(job.folders.iter().cloned());
         words.extend(job.words.iter().cloned());
         match self.begin(&words, sinks) {
-            Err(RemoteError::Refused { code, .. }) if code == "absent" => {}
+            Err(RemoteError::Refused { kind: Refusal::Absent, .. }) => {}
             answer => return answer,
         }
         let megabytes = size as f64 / 1e6;
@@ -335,7 +335,7 @@ impl Device {
         perform(&self.link, call, PUSH_LIMIT, not_stopped)?.map_err(|said| {
             let is_full = said.contains("o space left") || said.contains("uota");
             match is_full {
-                true => RemoteError::Refused { code: "space".to_owned(), said },
+                true => RemoteError::Refused { kind: Refusal::Space, said },
                 false => RemoteError::Unreachable { target: self.target.clone(), said },
             }
         })?;
@@ -403,8 +403,8 @@ impl Device {
             let ended = converse(&device.link, call, take, glance);
             match (ended, &device.uncertain) {
                 // Its start may go on there without the connection.
-                (Err(RemoteError::Refused { code, said }), Some((_, since)))
-                    if code == "gone" && since.elapsed() < START_PATIENCE && not_stopped().is_ok() =>
+                (Err(RemoteError::Refused { kind: Refusal::Gone, said }), Some((_, since)))
+                    if since.elapsed() < START_PATIENCE && not_stopped().is_ok() =>
                 {
                     Ok(Ended::Cut(said))
                 }

@@ -49,8 +49,8 @@ pub enum RemoteError {
     },
     /// The other side refused.
     Refused {
-        /// Its word for the reason, as `remote.sh` says it.
-        code: String,
+        /// The kind of reason.
+        kind: Refusal,
         /// The reason.
         said: String,
     },
@@ -99,6 +99,41 @@ pub enum RemoteError {
     Stopped(&'static str),
 }
 
+/// Kinds of reasons for which the other side refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No space left there.
+    Space,
+    /// Its folder is mounted `noexec`.
+    NoExec,
+    /// The program does not run there.
+    Program,
+    /// A program that `remote.sh` calls is missing there.
+    Tools,
+    /// The command's folder is not there any more.
+    Gone,
+    /// This program has not been copied there yet.
+    Absent,
+    /// Any other; its text says which.
+    Other,
+}
+
+impl Refusal {
+    /// The kind of this word of `remote.sh`.
+    pub(crate) fn of_word(word: &str) -> Self {
+        match word {
+            "space" => Self::Space,
+            "noexec" => Self::NoExec,
+            "exec" => Self::Program,
+            "tools" => Self::Tools,
+            "gone" => Self::Gone,
+            "absent" => Self::Absent,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl RemoteError {
     /// Exit status: 1 stopped by a signal, 2 bad input, 3 the environment, 4 this machine's failure.
     #[must_use]
@@ -118,7 +153,7 @@ impl RemoteError {
     pub(crate) fn kept_in(self, folder: String) -> Self {
         match self {
             Self::Lost { .. } | Self::Deaf { .. } => self,
-            Self::Refused { ref code, .. } if code == "gone" => self,
+            Self::Refused { kind: Refusal::Gone, .. } => self,
             why => Self::Kept { folder, why: Box::new(why) },
         }
     }
@@ -186,21 +221,23 @@ impl fmt::Display for RemoteError {
                 write!(f, "there is no build for {machine}: only for x86_64, aarch64 and armv7")
             }
             Self::BadProgram { path, why } => write!(f, "{} cannot run there: {why}", path.display()),
-            Self::Refused { code, said } => {
-                let (what, todo) = match code.as_str() {
-                    "space" => ("no space left there", "remove something there"),
-                    "noexec" => (
+            Self::Refused { kind, said } => {
+                let (what, todo) = match kind {
+                    Refusal::Space => ("no space left there", "remove something there"),
+                    Refusal::NoExec => (
                         "nothing may be executed there",
                         "set TMPDIR there to a folder that is not mounted noexec",
                     ),
-                    "exec" => {
+                    Refusal::Program => {
                         ("the program does not run there", "name one for that machine with --binary FILE")
                     }
-                    "tools" => ("a program is missing there", "install util-linux, toybox or busybox there"),
-                    "gone" => {
+                    Refusal::Tools => {
+                        ("a program is missing there", "install util-linux, toybox or busybox there")
+                    }
+                    Refusal::Gone => {
                         ("the command's folder has gone", "something removed it; nothing can be fetched")
                     }
-                    _ => ("the other side cannot work", ""),
+                    Refusal::Absent | Refusal::Other => ("the other side cannot work", ""),
                 };
                 write!(f, "{what}: {said}")?;
                 with_remedy(f, todo)

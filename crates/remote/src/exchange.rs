@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use sys::child_output::{ChildOutput, Ended as ChildEnded};
 
-use super::error::RemoteError;
+use super::error::{Refusal, RemoteError};
 use super::frame::{self, Frame};
 use super::link::{Call, Link};
 
@@ -173,7 +173,9 @@ pub(crate) fn converse(
     loop {
         match exchange.next() {
             Some(Some(Frame::End(status))) => return Ok(Ended::Whole(status)),
-            Some(Some(Frame::Failed(code, said))) => return Err(RemoteError::Refused { code, said }),
+            Some(Some(Frame::Failed(code, said))) => {
+                return Err(RemoteError::Refused { kind: Refusal::of_word(&code), said });
+            }
             Some(Some(Frame::Garbled(line))) => return Err(RemoteError::Garbled(line)),
             Some(Some(frame)) => take(frame)?,
             Some(None) => {}

@@ -23,7 +23,7 @@ mod quote;
 mod target;
 
 pub use device::{Job, Outcome, Sinks, run};
-pub use error::RemoteError;
+pub use error::{Refusal, RemoteError};
 pub use link::{ADB_VARIABLE, SSH_VARIABLE};
 pub use placed::{Naming, Placed, placed};
 pub use places::Places;

@@ -243,7 +243,7 @@ fn a_program_that_does_not_run_there_is_told_and_removed() {
     let program = desk.folder.path().join("program");
     fs::write(&program, "#!/nonexistent/interpreter\n").expect("written");
     let why = device.work(&words(&[]), &program, &mut desk).expect_err("no such interpreter");
-    assert!(matches!(&why, RemoteError::Refused { code, .. } if code == "exec"), "{why}");
+    assert!(matches!(&why, RemoteError::Refused { kind: Refusal::Program, .. }), "{why}");
     assert_eq!((why.exit_code(), desk.left().len()), (3, 0));
 }
 
@@ -276,7 +276,7 @@ fn a_full_disk_is_told_wherever_it_fills() {
         let mut device = desk.device(shell);
         device.probe().expect("there");
         let why = device.work(&words(&[]), &program, &mut desk).expect_err("too large");
-        assert!(matches!(&why, RemoteError::Refused { code, .. } if code == "space"), "{shell:?} {why}");
+        assert!(matches!(&why, RemoteError::Refused { kind: Refusal::Space, .. }), "{shell:?} {why}");
         assert_eq!(desk.left().len(), 0, "{shell:?}");
         let text = "head -c 100000 /dev/zero > big && exit 0; echo no room >&2; exit 4";
         let outcome = desk.run(shell, text, &words(&[])).expect("it runs");
@@ -325,7 +325,7 @@ fn a_folder_that_somebody_removes_ends_the_command() {
             .run(shell, "sleep 0.7; cd ..; rm -rf \"$PWD\"; sleep 1", &words(&[]))
             .expect_err("no status");
         let is_told = matches!(&why, RemoteError::Died { .. })
-            || matches!(&why, RemoteError::Refused { code, .. } if code == "gone");
+            || matches!(&why, RemoteError::Refused { kind: Refusal::Gone, .. });
         assert!(is_told && !why.to_string().contains("still there"), "{shell:?} {why}");
     }
 }
