@@ -1,7 +1,7 @@
 //! The command `inheritance`: its options, output and exit status.
 //! Not here: the scenes (`bench::inheritance`), the table (`record::experiments::inheritance`).
 
-use bench::inheritance::{self, InheritanceError, InheritanceOptions};
+use bench::inheritance::{self, InheritanceOptions};
 use bench::plan::{Dialect, Flavour, Inherit};
 use clap::{Args, ValueEnum};
 use conduct::verdict::inheritance_status;
@@ -10,7 +10,7 @@ use record::{Driver, Inheritance};
 
 use super::choice::{self, ON_OFF, Table};
 use super::driver::DriverArgs;
-use super::{CommandResult, Failure, OrExit, exit, say};
+use super::{CommandResult, OrExit, exit, say};
 
 /// Test whose priority the thread that serves a call inherits: direct, queued, nested, oneway, and afterwards
 ///
@@ -66,10 +66,7 @@ impl InheritanceArgs {
 pub(crate) fn run(args: &InheritanceArgs) -> CommandResult {
     let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
     let options = args.options();
-    let (driver, found) = inheritance::run(&wanted, &options).map_err(|error| match error {
-        InheritanceError::NotEmbedded => Failure::new(exit::USAGE, error),
-        _ => Failure::new(exit::UNABLE, error),
-    })?;
+    let (driver, found) = inheritance::run(&wanted, &options)?;
     say(&output(args.format, options.dialect.context(), &driver, &found))?;
     inheritance_status(&found)
 }

@@ -27,15 +27,7 @@ pub fn run(
     let mut progress = ProgressReporter { line: StatusLine::default(), budget: options.budget };
     let outcome = execute(options, &mut progress);
     progress.line.show("");
-    let outcome = outcome.map_err(|why| {
-        let status = match why {
-            RunFailure::Usage(_) => exit::USAGE,
-            RunFailure::Here(_) => exit::INTERNAL,
-            _ => exit::UNABLE,
-        };
-        Failure::new(status, why)
-    })?;
-    present(options, outcome, sink, verdict)
+    present(options, outcome?, sink, verdict)
 }
 
 fn present(

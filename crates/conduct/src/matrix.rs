@@ -40,10 +40,7 @@ pub fn run(
     let mut progress = ProgressReporter { line: StatusLine::default(), found: 0 };
     let measured = execute(options, &mut progress);
     progress.line.show("");
-    let measured = measured.map_err(|why| {
-        let status = if matches!(why, RunFailure::Usage(_)) { exit::USAGE } else { exit::INTERNAL };
-        Failure::new(status, why)
-    })?;
+    let measured = measured?;
     if progress.found > 0 {
         let runs = if progress.found == 1 {
             "1 run was".to_owned()

@@ -7,6 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
+use bench::ab::RunFailure;
+use bench::inheritance::InheritanceError;
 use bench::run::RunError;
 use bench::tracing::CheckError;
 use ftrace::tracefs::TraceError;
@@ -90,6 +92,27 @@ impl From<RunError> for Failure {
             RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
             RunError::NothingToRun { .. } => exit::USAGE,
             RunError::Os(_) => exit::INTERNAL,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<RunFailure> for Failure {
+    fn from(error: RunFailure) -> Self {
+        let status = match error {
+            RunFailure::Usage(_) => exit::USAGE,
+            RunFailure::Here(_) => exit::INTERNAL,
+            _ => exit::UNABLE,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<InheritanceError> for Failure {
+    fn from(error: InheritanceError) -> Self {
+        let status = match error {
+            InheritanceError::NotEmbedded => exit::USAGE,
+            _ => exit::UNABLE,
         };
         Self::new(status, error)
     }
