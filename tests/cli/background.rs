@@ -2,20 +2,19 @@
 //! Not here: the verdicts' rules (`record::verdict`), finding the control groups (`bench::background`).
 
 use crate::support::{BINARY, Folder, binderperf, call, read, words};
+use needs::{Lack, Need, need};
 use record::Ground;
 
 const SHORT: &str = "background --driver=embedded -i 10 --rounds=2 --work=500";
 
-/// Who may come back from a nice value.
-fn may_return() -> bool {
-    sys::urgency::most_urgent_nice() <= 0
+/// The right to come back from a nice value.
+fn may_return() -> Result<(), Lack> {
+    Need::Realtime.met_if(sys::urgency::most_urgent_nice() <= 0, "RLIMIT_NICE lets nobody come back")
 }
 
 #[test]
 fn each_setting_is_measured_alone_and_beside_hogs() {
-    if !may_return() {
-        return;
-    }
+    need!(may_return());
     let folder = Folder::new("background");
     let (record, page) = (folder.path("r.json"), folder.path("r.html"));
     for group in ["--group=nice", "--group=auto"] {
@@ -41,8 +40,10 @@ fn each_setting_is_measured_alone_and_beside_hogs() {
 fn without_the_right_to_come_back_it_says_so() {
     let dropped: &[&str] = match sys::identity::effective_uid() {
         0 => &["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice", "--"],
-        _ if may_return() => return,
-        _ => &["env"],
+        _ => {
+            need!(Need::OtherUser.met_if(may_return().is_err(), "this user may come back from a nice value"));
+            &["env"]
+        }
     };
     let rest = [&dropped[1..], &[BINARY], &words(SHORT)[..], &["--group=nice"]].concat();
     call(dropped[0], &rest, &[]).ended(3).complained("may not come back");

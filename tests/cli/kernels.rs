@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{BINARY, Called, Folder, binderperf, call, command, contents, end, signal, wait_until};
+use needs::{Need, need};
 
 /// A `make` that writes down its words, makes a configuration of the options that it is given (without those that
 /// contain NOTAKE), and an image that names its release.
@@ -394,9 +395,7 @@ fn two_builds_of_one_kernel_follow_one_another() {
 #[test]
 fn arm64_is_built_with_its_own_compiler() {
     let machine = Machine::new("build-arm");
-    if vm::Arch::own() == vm::Arch::Arm {
-        return;
-    }
+    need!(Need::Build.met_if(vm::Arch::own() != vm::Arch::Arm, "arm64 is this machine's own"));
     let source = machine.folder.path("linux");
     let words = [
         "build-kernel",

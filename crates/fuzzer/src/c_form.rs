@@ -175,6 +175,7 @@ fn transaction(target: Option<u32>, what: &Transaction) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use needs::{Need, need};
     use std::process::Command;
 
     #[test]
@@ -189,7 +190,7 @@ mod tests {
                 .args(["-fsyntax-only", "-Wall", "-Werror", "-Wno-missing-braces", "-Wno-unused", "-pthread"])
                 .arg(&file)
                 .output();
-            let Ok(made) = made else { return };
+            let made = need!(made.map_err(|why| Need::Programs.lacks(format_args!("gcc: {why}"))));
             assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         }
     }

@@ -111,6 +111,7 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use needs::{Need, need};
 
     #[test]
     fn a_group_is_gone_after_its_use() {
@@ -121,7 +122,7 @@ mod tests {
             fs::read_dir(at).map_or(0, |all| all.flatten().filter(|one| one.path().is_dir()).count())
         };
         let others = folders("/sys/fs/cgroup");
-        let Ok(group) = Group::make(GroupKind::Cgroup) else { return };
+        let group = need!(Group::make(GroupKind::Cgroup).map_err(|why| Need::Cgroups.lacks(why)));
         let folder = group._made.as_ref().expect("a group").folder.clone();
         assert!(folder.is_dir());
         drop(group);
