@@ -17,8 +17,8 @@ use super::{CommandResult, Failure, exit, say, tell};
 
 /// Convert a stored record for another program: Google Benchmark, JUnit, KTAP, LAVA, KCIDB, CSV
 ///
-/// With --from lava-log FILE is the log of a LAVA job: its records are written to files, and its failed test cases are
-/// told.
+/// With --from lava-log FILE is the log of a LAVA job: its records are written to files, and its failed test cases
+/// are printed.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
     /// The record; with --to csv or lava one or more

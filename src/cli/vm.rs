@@ -25,7 +25,8 @@ pub(crate) struct VmArgs {
     #[command(subcommand)]
     about_kernels: Option<KernelCommand>,
 
-    /// Kernel image, Debian kernel package (.deb, may be repeated), a name to fetch with apt (6.1, 6.12-arm64, rt, 16k-arm64), or built:NAME; as run --vm
+    /// Kernel image, Debian kernel package (.deb, may be repeated), a name to fetch with apt (6.1, 6.12-arm64, rt,
+    /// 16k-arm64), or built:NAME; as run --vm
     #[arg(help_heading = "Kernel", long, value_name = "X")]
     kernel: Vec<String>,
 
@@ -77,7 +78,8 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Guest", long)]
     icount: bool,
 
-    /// Write to FILE where the instructions of a call go, of each throughput case: a flame graph (.html), folded stacks (.folded), every figure (.json) or tables; the tables go to the standard output, too
+    /// Write to FILE where the instructions of a call go, of each throughput case: a flame graph (.html), folded stacks
+    /// (.folded), every figure (.json) or tables; the tables go to the standard output, too
     #[arg(help_heading = "Output", long, value_name = "FILE", requires = "icount", value_hint = clap::ValueHint::FilePath)]
     profile: Option<PathBuf>,
 
@@ -97,14 +99,15 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Guest", long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     binary: Option<PathBuf>,
 
-    /// Run another program instead of binderperf: a statically linked one, or one in the tree of --root; all arguments after FILE are its own
+    /// Run another program instead of binderperf: a statically linked one, or one in the tree of --root; all arguments
+    /// after FILE are its own
     #[arg(long, value_name = "FILE [ARGS]", num_args = 1.., allow_hyphen_values = true, conflicts_with = "command")]
     exec: Vec<String>,
 
     /// Run the binderperf commands of FILE (- for stdin) in one boot: one a line, # begins a comment
     ///
-    /// Each command is told before it runs, and its status behind it, on stderr. A command that could not do its work
-    /// ends the script; a verdict that failed (status 1) does not. The exit status is the first that is not 0.
+    /// Prints each command to stderr before it runs, and its status after. A command that could not do its work ends
+    /// the script; a verdict that failed (status 1) does not. The exit status is the first that is not 0.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["command", "exec"])]
     script: Option<PathBuf>,
 

@@ -126,7 +126,7 @@ fn wr_05_a_first_read_never_blocks(kit: &Kit) -> Verdict {
 }
 
 /// Starts a blocking read on another thread of a process; returns once it sleeps. The process is non-blocking again when the read has
-/// ended, and not before: of a driver that another process stands in for, a sleeping caller may not have begun to read.
+/// ended, and not before: with a driver in another process, a caller that sleeps may not be in its read yet.
 pub(super) fn sleeping_read(
     worker: &Worker,
     process: &RawProcess,

@@ -78,8 +78,8 @@ impl Sink {
         self.error = written.err();
     }
 
-    /// Puts a file in its place, unless an error came before. What is no whole result does not replace an older one: it goes
-    /// beside it, and that is said.
+    /// Puts a file in its place, unless an error came before. A partial result does not replace an older one: it
+    /// goes to `FILE.partial`, with a message.
     pub fn keep(&mut self, is_whole: bool) {
         let Writer::File { draft, .. } = std::mem::replace(&mut self.writer, Writer::Done) else { return };
         if self.error.is_some() {

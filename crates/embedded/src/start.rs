@@ -3,7 +3,7 @@
 //!
 //! A program that can become a broker calls [`register_broker`]; it is then started again with those words. For any
 //! other program, `$BINDERPERF_BROKER` and then `$PATH` are searched for `binderperf`. If there is none, the broker
-//! runs on a thread of this process, and ends with the process at the latest; that is told on the standard error, unless the
+//! runs on a thread of this process, and ends with the process at the latest; it prints a note on the standard error, unless the
 //! context is private to this process.
 
 use std::ffi::{OsStr, OsString};

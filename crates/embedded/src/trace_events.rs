@@ -117,7 +117,7 @@ pub enum Amount {
     /// Those that figures of calls need: sent and received, the sizes of buffers, and the commands and returns that show how a
     /// call failed.
     Figures,
-    /// Those without which no call can be told: sent and received, for a call and its reply.
+    /// The least from which a call can be reconstructed: sent and received, for a call and its reply.
     CallsOnly,
 }
 

@@ -48,8 +48,7 @@ impl Process {
         Self { pid, start: start_of(pid).ok().flatten().unwrap_or(0) }
     }
 
-    /// Whether the process has ended for certain: false too if this cannot be told, as what it left is then not to be
-    /// touched.
+    /// True only if the process has certainly ended; false if that is unknown, so that nobody touches what it may still use.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         start_of(self.pid).is_ok_and(|start| start != Some(self.start))

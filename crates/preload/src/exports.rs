@@ -50,12 +50,12 @@ fn waits<T>(failed: T, run: impl FnOnce() -> io::Result<T>) -> T {
     }
 }
 
-/// Runs the library's code without an outcome; `errno` stays.
+/// Runs the library's code, which has no outcome, and preserves `errno`.
 fn beside<T: Default>(run: impl FnOnce() -> T) -> T {
     outcome(T::default(), || Ok(run()))
 }
 
-/// Before the program's first instruction: the table is this process's, and hears of forks.
+/// Before the program's first instruction, binds the table to this process and registers the handlers of forks.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;

@@ -73,7 +73,7 @@ pub struct Sample {
 pub struct Key {
     /// Driver and kind of machine, e.g. `driver kernel, C; real CPUs`.
     pub subject: String,
-    /// Whether it is a control: it tells about the machine, and nobody stands out by it.
+    /// Whether it is a control, which measures the machine: no device is an outlier by it.
     pub control: bool,
     /// The family of cases.
     pub family: String,

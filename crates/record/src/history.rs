@@ -1,5 +1,5 @@
 //! The history of results: one line of JSON for each number, series of them, and their change points.
-//! Not here: the file (`cli`), the detection of changes (`crate::stats::change`).
+//! Not here: the file (`store::history`), the detection of changes (`crate::stats::change`).
 //!
 //! Lines are only appended. A line that was cut short, by a full disk or a kill, affects no other.
 

@@ -3,7 +3,8 @@
 //!
 //! `module` builds the driver alone.
 //! The plan is pure: options (`options`, `config`), the name (`name`), command lines (`make`, `debian`). `source`, `copy`
-//! and `workshop` prepare folders, `step` runs programs, `dropped` says what Kconfig left out, `list` finds what is in the cache, `table` shows it, `on_driver` names a kernel with another driver.
+//! and `workshop` prepare folders, `step` runs programs, `dropped` says what Kconfig left out, `list` finds what is in
+//! the cache, `table` shows it, `on_driver` names a kernel with another driver.
 
 mod config;
 mod copy;
@@ -62,7 +63,7 @@ const COPY: u64 = 2_000_000_000;
 /// The words of a build while it runs.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// It begins to build the kernel of this name; said once, and not of one that is there.
+    /// It begins to build the kernel of this name. Sent once per build, not for a kernel that is there.
     Begins(&'a str),
     /// The step that it is at.
     Now(&'a str),
@@ -216,7 +217,7 @@ fn prepared(
     Ok(copy)
 }
 
-/// One build whose plan stands.
+/// One build with a fixed plan.
 struct Work<'a> {
     wanted: &'a Wanted,
     name: &'a str,

@@ -16,7 +16,7 @@ const LEAST_REPETITIONS: usize = 4;
 const FINEST: f64 = 5e-4;
 /// Largest distance between the quartiles of counted calls that are alike, relative to their median.
 const ALIKE: f64 = 5e-3;
-/// Rounding above which values that were printed alike are not told to be equal.
+/// Largest rounding at which equal printed values count as equal.
 const ROUNDED: f64 = 0.01;
 
 /// An interval.

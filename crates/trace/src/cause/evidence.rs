@@ -1,5 +1,5 @@
 //! Kinds of events that a trace has: what may be concluded rests on them.
-//! Not here: which cause needs which (`label`).
+//! Not here: which cause needs which (`table`).
 
 use crate::event::{Binder, Event, Kind, Mark};
 

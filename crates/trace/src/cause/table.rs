@@ -29,9 +29,9 @@ pub enum Chain {
 }
 use Chain::{Ends, For, Leads};
 
-/// What a thread's sleep is called whose reason is not shown.
+/// The coarser names of a sleep whose reason the trace does not show.
 const SLEEPS: &[Label] = &[Label::ThreadWait, Label::Sleeping, Label::Uninterruptible];
-/// What a wait is called that may also run, as reclaim does and who spins for a lock, whose reason is not shown.
+/// The coarser names of a wait during which the thread may also run, as in reclaim or spinning for a lock.
 const SLEEPS_OR_RUNS: &[Label] = &[
     Label::ThreadWait,
     Label::Sleeping,

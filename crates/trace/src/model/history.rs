@@ -210,8 +210,8 @@ impl History {
         self.of_thread(tid, |thread| thread.run.push(since, SchedState::Running { cpu }));
     }
 
-    /// Takes over what an event of a thread says of it: its process, and its name if no scheduler's event has told it. A
-    /// thread's further events in a row on a CPU say nothing new.
+    /// Takes a thread's process and name from one of its events, unless an event of the scheduler gave the name. A thread's
+    /// further events in a row on a CPU add nothing.
     pub(crate) fn introduce(&mut self, event: &Event) {
         let Some(cpu) = self.cpu_mut(event.cpu) else { return };
         if std::mem::replace(&mut cpu.last_tid, event.tid) == event.tid {

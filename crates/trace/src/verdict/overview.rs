@@ -173,8 +173,8 @@ impl Analysis {
         listed(f, "slow calls", &self.slow.iter().take(MOST_FIRST).collect::<Vec<_>>(), MOST_FIRST)
     }
 
-    /// Whether a call that waited when the trace ended is to be told: over its deadline, or longer under way than 99 % of the
-    /// others took. Any recording cuts some calls off.
+    /// Whether to report a call that had not ended when the trace did: it is past its deadline, or slower than 99 % of the
+    /// others. Any recording cuts some calls off.
     pub(crate) fn is_late(&self, slow: &SlowCall) -> bool {
         let usual = if slow.oneway { &self.oneway } else { &self.all };
         match self.deadline_ns {

@@ -22,8 +22,8 @@ struct Stop {
     command: AtomicU32,
 }
 
-/// Runs the commands in `folder`, up to one that fails, and forwards their output to the host. Of several, each is told
-/// before it runs, and its status behind it. Returns the status of the first that failed.
+/// Runs the commands in `folder`, up to one that fails, and forwards their output to the host. With several
+/// commands, prints each before it runs and its status after. Returns the status of the first that failed.
 pub(super) fn run(job: &Job, folder: &Path, outbox: &Outbox) -> Result<Status, String> {
     let stop = Arc::new(Stop::default());
     if let Some(orders) = outbox.orders() {

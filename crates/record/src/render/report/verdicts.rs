@@ -60,7 +60,7 @@ impl Rank {
 }
 
 /// Reasons and next steps of all verdicts, and the doctor's findings, the most severe first. A reason that several
-/// tests share stands once.
+/// tests share is listed once.
 fn explanations(bundle: &Bundle) -> Vec<(Rank, String)> {
     let mut told: Vec<(Rank, Vec<String>, String, String)> = Vec::new();
     for test in verdicts(bundle) {
