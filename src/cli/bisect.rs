@@ -51,7 +51,8 @@ pub(super) struct BisectArgs {
     #[arg(help_heading = "Build", long, conflicts_with = "given")]
     build: bool,
 
-    /// Build only the driver that git has checked out, as vm build-driver does, and measure in a guest on this kernel of Debian's: newest, 7.2
+    /// Build only the driver that git has checked out, as vm build-driver does, and measure in a guest on this kernel
+    /// of Debian's: newest, 7.2
     #[arg(help_heading = "Build", long, value_name = "KERNEL", conflicts_with_all = ["given", "build"])]
     build_driver: Option<String>,
 

@@ -37,7 +37,8 @@ pub(crate) struct ConformanceArgs {
     #[arg(long)]
     stop_at_failure: bool,
 
-    /// Behave as kselftest does: each item of the plan has a line however the run ends, and the exit status is 4 where nothing could be tested
+    /// Behave as kselftest does: each item of the plan has a line however the run ends, and the exit status is 4 where
+    /// nothing could be tested
     #[arg(long)]
     for_ci: bool,
 

@@ -15,9 +15,9 @@ use super::{CommandResult, Failure, OrExit, complain, exit, note, say, tell};
 
 /// Report what this machine allows and what on it affects measurements, and what to do about it
 ///
-/// Tries what the tests need, and says first which of them can run. Then it examines the kernel's configuration, the binder driver and its users, scheduler, CPUs, other load,
-/// temperature, memory and rights; measures wake-up latency, the cost of the clock and the time taken by a
-/// hypervisor. Serious findings come first.
+/// Tries what the tests need, and says first which of them can run. Then it examines the kernel's configuration, the
+/// binder driver and its users, scheduler, CPUs, other load, temperature, memory and rights; measures wake-up latency,
+/// the cost of the clock and the time taken by a hypervisor. Serious findings come first.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Examine a snapshot of another machine instead: the archive that the script of --collect printed, a folder made

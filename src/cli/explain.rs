@@ -37,7 +37,8 @@ pub(crate) struct ExplainArgs {
     #[command(flatten, next_help_heading = "With --live")]
     whose: Whose,
 
-    /// Source of the kernel that wrote the log: its folder, its drivers/android/binder.c, or debian:VERSION, which is fetched once; turns the line of a failure into the check
+    /// Source of the kernel that wrote the log: its folder, its drivers/android/binder.c, or debian:VERSION, which is
+    /// fetched once; turns the line of a failure into the check
     #[arg(long, value_name = "X", value_hint = clap::ValueHint::AnyPath)]
     source: Option<String>,
 

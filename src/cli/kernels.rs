@@ -73,7 +73,8 @@ pub(super) struct KindArgs {
     #[arg(help_heading = "Kernel", long, value_name = "ARCH", value_parser = choice::of(Arch::ALL))]
     arch: Option<Arch>,
 
-    /// Who builds: this machine's programs, Debian's in a file tree that is thrown away, or auto: Debian's where this machine's do not suffice
+    /// Who builds: this machine's programs, Debian's in a file tree that is thrown away, or auto: Debian's where this
+    /// machine's do not suffice
     #[arg(help_heading = "Build", long, value_name = "WHOSE", default_value = "auto", value_parser = choice::of(Tools::ALL.iter().copied()))]
     tools: Tools,
 

@@ -94,7 +94,8 @@ pub(super) struct TestArgs {
     #[arg(help_heading = "Service", long, value_name = "on|off", value_parser = choice::table(&ON_OFF))]
     inherit_rt: Option<bool>,
 
-    /// Required level of inheritance, else the exit status is 1: rt, nice, none, or driver: what this driver promises [default: driver; rt under Android's names]
+    /// Required level of inheritance, else the exit status is 1: rt, nice, none, or driver: what this driver promises
+    /// [default: driver; rt under Android's names]
     #[arg(help_heading = "Verdict", long, value_name = "LEVEL", value_parser = choice::table(&LEVELS))]
     expect: Option<Expected>,
 
@@ -109,7 +110,9 @@ pub(super) struct TestArgs {
     #[command(flatten)]
     exact: ExactArgs,
 
-    /// Inject a fault, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, monitor-server=US, chain-server=US, poll-server=US, sync-server, busy-loopers=US, timers=N, timers=N:late
+    /// Inject a fault, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US,
+    /// kill-server, spin-caller, lock-server=US, monitor-server=US, chain-server=US, poll-server=US, sync-server,
+    /// busy-loopers=US, timers=N, timers=N:late
     #[arg(help_heading = "Faults", long, value_name = "FAULT")]
     inject: Vec<Injected>,
 

@@ -13,7 +13,8 @@ use super::{Failure, OrExit, choice, exit};
 /// The context of a service manager.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PlaceArgs {
-    /// The kernel's driver, the embedded one in user space, or auto: the kernel's if usable; under shim its own context [default: $BINDERPERF_DRIVER, else auto]
+    /// The kernel's driver, the embedded one in user space, or auto: the kernel's if usable; under shim its own context
+    /// [default: $BINDERPERF_DRIVER, else auto]
     #[arg(long, help_heading = "Driver", value_name = "DRIVER", value_parser = choice::of(DRIVERS))]
     driver: Option<Driver>,
 

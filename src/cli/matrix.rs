@@ -27,7 +27,9 @@ const ROUNDS: u32 = 7;
 /// missing.
 #[derive(Debug, Args)]
 pub(crate) struct MatrixArgs {
-    /// Kernels as vm --kernel takes them, separated by commas, each with an optional name before it: NAME=KERNEL. KERNEL+DRIVER has another driver: a module (.ko), a patch (.patch) or a source's folder, of which one is built, or the word driver, the kernel's own built alike
+    /// Kernels as vm --kernel takes them, separated by commas, each with an optional name before it: NAME=KERNEL.
+    /// KERNEL+DRIVER has another driver: a module (.ko), a patch (.patch) or a source's folder, of which one is built,
+    /// or the word driver, the kernel's own built alike
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', required_unless_present = "preset", value_parser = kernel)]
     kernels: Vec<(String, String)>,
 
@@ -35,7 +37,8 @@ pub(crate) struct MatrixArgs {
     #[arg(long, value_name = "SET", value_parser = choice::table(&PRESETS), conflicts_with = "kernels")]
     preset: Option<Preset>,
 
-    /// A test and its flags, in quotes; may be repeated [default: the preset's, else throughput of binder and hwbinder at 4 B, 4 KiB and 64 KiB]
+    /// A test and its flags, in quotes; may be repeated [default: the preset's, else throughput of binder and hwbinder
+    /// at 4 B, 4 KiB and 64 KiB]
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true, value_parser = words)]
     tests: Vec<Vec<String>>,
 

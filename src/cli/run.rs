@@ -49,11 +49,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     no_trace: bool,
 
-    /// Inject a fault into the latency tests, to see its cause named; as for `latency`, e.g. delay=5000:0.01; with --soak also leak-broker, leak-nodes=N, leak-buffers=N, leak-memory=KIB, leak-descriptors=N, slow-down=NS
+    /// Inject a fault into the latency tests, to see its cause named; as for `latency`, e.g. delay=5000:0.01; with
+    /// --soak also leak-broker, leak-nodes=N, leak-buffers=N, leak-memory=KIB, leak-descriptors=N, slow-down=NS
     #[arg(long, value_name = "FAULT")]
     inject: Vec<Fault>,
 
-    /// Short tests in turns under load for this time (90s, 30m, 8h), and whether anything drifts or grows; with the same --out it goes on after a kill or reboot
+    /// Short tests in turns under load for this time (90s, 30m, 8h), and whether anything drifts or grows; with the
+    /// same --out it goes on after a kill or reboot
     #[arg(help_heading = "Soak", long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["quick", "thorough", "experiments", "klog_check", "no_trace"])]
     soak: Option<Duration>,
 

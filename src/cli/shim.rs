@@ -29,7 +29,8 @@ pub(crate) struct ShimArgs {
     #[arg(long, value_name = "FILE", env = "BINDERPERF_PRELOAD", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
     library: Option<PathBuf>,
 
-    /// Answer the program's system calls from another process (seccomp user notification): for programs that make them without the C library; static ones are always run so
+    /// Answer the program's system calls from another process (seccomp user notification): for programs that make them
+    /// without the C library; static ones are always run so
     #[arg(long, conflicts_with = "library")]
     supervise: bool,
 

@@ -38,7 +38,8 @@ pub(super) struct Whose {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Device,
 
-    /// The kernel's driver or the embedded one; auto is the embedded one without a kernel's or with --context-dir [default: $BINDERPERF_DRIVER, else auto]
+    /// The kernel's driver or the embedded one; auto is the embedded one without a kernel's or with --context-dir
+    /// [default: $BINDERPERF_DRIVER, else auto]
     #[arg(long, value_name = "DRIVER", value_parser = choice::of(DRIVERS))]
     driver: Option<Driver>,
 

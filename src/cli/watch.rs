@@ -26,7 +26,8 @@ use units::typed::duration;
 /// begins to hold, and again once it has not held.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Catch when this holds, as in p99>5ms: a figure (p50, p99, longest, oldest, calls, failed, reports, dead, buffers, backlog, threads), one of > >= < <=, and a limit (5ms, 80%, 100; `pool` for threads); may be repeated
+    /// Catch when this holds, as in p99>5ms: a figure (p50, p99, longest, oldest, calls, failed, reports, dead,
+    /// buffers, backlog, threads), one of > >= < <=, and a limit (5ms, 80%, 100; `pool` for threads); may be repeated
     #[arg(help_heading = "What to catch", long, value_name = "EXPR", value_parser = str::parse::<Condition>)]
     when: Vec<Condition>,
 
@@ -42,7 +43,9 @@ pub(crate) struct WatchArgs {
     #[arg(help_heading = "What to catch", long, value_parser = choice::table(&GRADES), value_name = "GRADE", default_value = "bad")]
     finding: FailOn,
 
-    /// Action after a catch, in the given order: trace (turn tracing off in the buffer that all share), snapshot (the machine's files, as of doctor --save; always first, as a part of the catch), signal PID or PID:SIG, exec CMD (with BINDERPERF_CATCH and BINDERPERF_TRIGGER), stop or continue; may be repeated
+    /// Action after a catch, in the given order: trace (turn tracing off in the buffer that all share), snapshot (the
+    /// machine's files, as of doctor --save; always first, as a part of the catch), signal PID or PID:SIG, exec CMD
+    /// (with BINDERPERF_CATCH and BINDERPERF_TRIGGER), stop or continue; may be repeated
     #[arg(help_heading = "Then", long, value_name = "ACTION", value_parser = str::parse::<Action>)]
     then: Vec<Action>,
 

@@ -52,8 +52,8 @@ fn with_slow(name: &str, slow: &str, others: &[&str], times: &str) -> Vec<u64> {
     [&[slow][..], others].concat().iter().map(least).collect()
 }
 
-/// The figure of the slowed case is at least the time of the fault, and those of other cases are below it by half of that time. The receiver of `register` is
-/// the service manager, which serves all cases.
+/// The figure of the slowed case is at least the time of the fault, and those of other cases are below it by half of
+/// that time. The receiver of `register` is the service manager, which serves all cases.
 #[test]
 fn a_slow_receiver_moves_the_figure_of_its_case_only() {
     const FAULT_NS: u64 = 1_000_000;

@@ -1,5 +1,5 @@
-//! `binderperf workload from`, `figures` and `distance` as their users meet them: recorded traces, a trace whose names are a secret, and what
-//! cannot be described.
+//! `binderperf workload from`, `figures` and `distance` as their users meet them: recorded traces, a trace whose names
+//! are a secret, and what cannot be described.
 //! Not here: the rules (`crates/workload`), running a description.
 
 use std::fmt::Write;

@@ -4,6 +4,8 @@ use crate::sources;
 
 /// Longest file that is accepted.
 const MAX_LINES: usize = 600;
+/// Longest line of a comment, in characters.
+const MAX_WIDTH: usize = 140;
 
 /// What is wrong with one source file.
 fn faults(path: &str, source: &str) -> Vec<String> {
@@ -17,6 +19,12 @@ fn faults(path: &str, source: &str) -> Vec<String> {
     let lines = source.lines().count();
     if lines > MAX_LINES {
         faults.push(format!("{path} has {lines} lines, {MAX_LINES} is the limit"));
+    }
+    // A table's row is one line.
+    let is_text = |line: &str| line.trim_start().starts_with("//") && !line.contains("/// |");
+    let is_wide = |line: &str| is_text(line) && line.chars().count() > MAX_WIDTH;
+    if let Some(line) = source.lines().position(is_wide) {
+        faults.push(format!("{path}:{} has a comment of more than {MAX_WIDTH} characters", line + 1));
     }
     // Tests, models and fuzz targets have whatever threads they like.
     let shipped =
@@ -68,9 +76,11 @@ fn a_careless_file_is_noticed() {
     assert!(faults("crates/abi/src/lib.rs", fine).is_empty());
     assert!(faults("crates/sys/src/lib.rs", "//! X.\n").is_empty());
     let long = format!("//! X.\n{}", "\n".repeat(600));
+    let wide = format!("//! X.\n//! {}\n", "y".repeat(140));
     for (path, source, want) in [
         ("src/x.rs", "use std::io;\n", "does not begin with a header"),
         ("src/x.rs", long.as_str(), "601 lines"),
+        ("src/x.rs", wide.as_str(), "x.rs:2 has a comment"),
         ("crates/vm/src/x/mod.rs", "//! X.\n", "is named mod.rs"),
         ("src/x.rs", "//! X.\nlet thread = std::thread::spawn(work);\n", "without a name"),
         ("src/x.rs", "//! X.\nstd::fs::write(path, text)?;\n", "use sys::draft"),

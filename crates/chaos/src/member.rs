@@ -1,7 +1,9 @@
 //! A member process, client and server at once.
 //!
 //! - [`wire`]: interfaces. - [`service`], [`token`]: served objects. - [`calls`]: outgoing calls with their checks.
-//! - [`traffic`]: the random traffic of its threads. - [`visit`]: short lives beside the process's own connection. - [`streams`], [`links`], [`descriptors`]: bookkeeping for checks.
+//! - [`traffic`]: the random traffic of its threads.
+//! - [`visit`]: short lives beside the process's own connection.
+//! - [`streams`], [`links`], [`descriptors`]: bookkeeping for checks.
 //! - [`reporter`]: output to the controller. - [`worker`]: the process's main function.
 //!
 //! Not here: starting and killing processes (`crate::controller`).

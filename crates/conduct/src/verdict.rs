@@ -26,7 +26,8 @@ pub(crate) fn latency_status(status: Status) -> u8 {
     }
 }
 
-/// The exit status of the experiment `inversion`, of which inversion is expected or none; only a verdict that was reached can be as expected.
+/// The exit status of the experiment `inversion`, of which inversion is expected or none; only a verdict that was
+/// reached can be as expected.
 pub fn inversion_status(run: &Run, is_expected: bool) -> u8 {
     let on = run.inversion().and_then(|experiment| experiment.row(Setting::On));
     let found = on.and_then(|row| row.inverted);

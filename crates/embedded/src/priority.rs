@@ -70,8 +70,9 @@ pub(super) fn may_boost(mode: u32, only_polls: impl FnOnce() -> bool) -> bool {
 }
 
 /// Boosts a thread before it is woken for a call, so that no other thread runs in between, as in Android's
-/// kernels. Requires [`may_boost`], and that this call asks for a real-time policy. The thread applies the same scheduling itself when it reads. Without permission nothing
-/// happens, and the thread's own attempt reports that. Returns the new scheduling if it was set.
+/// kernels. Requires [`may_boost`], and that this call asks for a real-time policy. The thread applies the same
+/// scheduling itself when it reads. Without permission nothing happens, and the thread's own attempt reports that.
+/// Returns the new scheduling if it was set.
 pub(super) fn boost(thread: Thread, caller: Sched, node_flags: u32, oneway: bool) -> Option<Sched> {
     let wanted = realtime(other(0), caller, node_flags, oneway);
     let tid = i32::try_from(thread.tid).ok()?;

@@ -3,7 +3,8 @@
 //! - [`protocol`]: the messages as types; [`objects`]: the values that several of them carry.
 //! - [`codec`]: messages as bytes. `fields`: the bytes of each value. [`framing`]: the handshake and the frames on the socket.
 //!
-//! Not here: the library's end of the socket (`broker_connection`), the broker's (`broker::serve`), the rings that items come through (`shm::ring`).
+//! Not here: the library's end of the socket (`broker_connection`), the broker's (`broker::serve`), the rings that
+//! items come through (`shm::ring`).
 
 pub mod codec;
 mod fields;

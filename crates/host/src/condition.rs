@@ -1,8 +1,9 @@
 //! Conditions that change while a run measures: frequencies, temperatures, cooling, battery, screen; the cpuset and the clamps of the test.
 //! Not here: what the device is (`device`), judging (crate `doctor`).
 //! Facts: `Documentation/admin-guide/pm/cpufreq.rst`; `Documentation/driver-api/thermal/sysfs-api.rst`;
-//! `Documentation/ABI/testing/sysfs-class-power`; `cpuset(7)`; `Documentation/admin-guide/cgroup-v2.rst` (`cpu.uclamp.*`). Android's `dumpsys` tells
-//! the user `shell` what sysfs does not: `battery`, `thermalservice`, `power`.
+//! `Documentation/ABI/testing/sysfs-class-power`; `cpuset(7)`; `Documentation/admin-guide/cgroup-v2.rst`
+//! (`cpu.uclamp.*`). Android's `dumpsys` tells the user `shell` what sysfs does not: `battery`, `thermalservice`,
+//! `power`.
 
 use driver::Root;
 use record::{Battery, Conditions, Cooling, Frequency, State, Temperature};

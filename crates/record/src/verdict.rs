@@ -1,4 +1,5 @@
-//! Verdicts. Those of Android's tools on a latency test are here: SYNC, the share of calls that met the deadline. Ours hold what was measured against what was promised: [`Verdict`].
+//! Verdicts. Those of Android's tools on a latency test are here: SYNC, the share of calls that met the deadline. Ours
+//! hold what was measured against what was promised: [`Verdict`].
 //!
 //! - [`judged`]: the type; [`mod@of_run`]: all tests of a run, with the [`headline`] of a throughput test and what the
 //!   [`placement`] of its sides makes of it; [`latency`]: a latency test; [`lost`]: a run that lost

@@ -2,7 +2,8 @@
 //! too. A program is started under a seccomp filter; what it asks of `/dev/binder` and its like is answered here, and
 //! so for all its descendants. Everything else goes on in the kernel.
 //!
-//! - [`rules`]: the system calls that ask. [`receiver`]: the thread that receives them. [`worker`]: threads that answer. [`answer`]: the answers; [`paths`]: those to
+//! - [`rules`]: the system calls that ask. [`receiver`]: the thread that receives them. [`worker`]: threads that
+//!   answer. [`answer`]: the answers; [`paths`]: those to
 //!   calls with a path; [`ioctl`]: to ioctls. [`device`]: an open device; [`registry`]: all of them; [`path_only`]: those
 //!   that may only be looked at. [`calls`]: what the driver needs of a program.
 //!   [`procfs`]: facts about processes. [`program`]: which programs could have a library preloaded.

@@ -59,7 +59,8 @@ const SECOND: u64 = 1_000_000_000;
 
 #[inline]
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
-    // Casts to inferred types: musl's `time_t` is about to change, and naming it is deprecated. Seconds are at most 1.8 * 10^10 and the rest is below 10^9: both fit the types of every target.
+    // Casts to inferred types: musl's `time_t` is about to change, and naming it is deprecated. Seconds are at most 1.8
+    // * 10^10 and the rest is below 10^9: both fit the types of every target.
     libc::timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ }
 }
 

@@ -111,7 +111,8 @@ impl Draft {
     }
 
     /// Gives the draft a name that users see, the path's with [`PARTIAL`] behind it, because a part of it is of use: it
-    /// stays there if this process is killed. An older part of that name is replaced. No name where that cannot be. [`Self::file`] may be another one then.
+    /// stays there if this process is killed. An older part of that name is replaced. No name where that cannot be.
+    /// [`Self::file`] may be another one then.
     pub fn show(&mut self) {
         let Place::Beside { path, name, shown, .. } = &mut self.place else { return };
         let part = partial(path);

@@ -1,7 +1,7 @@
 //! Another process: its memory, its descriptors, whether it lives; signals to it.
 //! Not here: this process's memory (`own_memory`), children (`child`).
-//! Facts: `pidfd_open(2)` (Linux 5.3), `pidfd_send_signal(2)` (5.1), `pidfd_getfd(2)` (5.6), `process_vm_readv(2)`; the last two need the right to trace the
-//! process (`ptrace(2)`).
+//! Facts: `pidfd_open(2)` (Linux 5.3), `pidfd_send_signal(2)` (5.1), `pidfd_getfd(2)` (5.6), `process_vm_readv(2)`; the
+//! last two need the right to trace the process (`ptrace(2)`).
 
 use std::fs::File;
 use std::io;

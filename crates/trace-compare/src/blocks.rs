@@ -1,9 +1,10 @@
 //! Blocks of consecutive calls: the unit of the statistics.
 //! Not here: tests on their values (`judge`).
 //!
-//! Calls that follow each other are alike: one load, one state of a queue or a cache holds for many of them. Taken one by one they make intervals far
-//! too narrow. Figures of long blocks are nearly independent (the method of batch means; Law, "Simulation Modeling and Analysis",
-//! chapter 9). All blocks of a row have one size, in both traces, so that their figures have one distribution if the calls have.
+//! Calls that follow each other are alike: one load, one state of a queue or a cache holds for many of them. Taken one
+//! by one they make intervals far too narrow. Figures of long blocks are nearly independent (the method of batch means;
+//! Law, "Simulation Modeling and Analysis", chapter 9). All blocks of a row have one size, in both traces, so that
+//! their figures have one distribution if the calls have.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Recordings of Perfetto's own recorder, read by us and by Perfetto's trace processor: every call, every time on a CPU and every state of a
-//! thread agrees to the nanosecond.
+//! Recordings of Perfetto's own recorder, read by us and by Perfetto's trace processor: every call, every time on a CPU
+//! and every state of a thread agrees to the nanosecond.
 //! Not here: packets by themselves (`pftrace`'s tests).
 //! Facts: `tools/perfetto-fixtures` makes the recordings and the trace processor's tables: the four tests on Linux
 //! 7.2.13 with the C driver and with the Rust driver, recorded by Perfetto 56. The trace processor does not know the
@@ -206,8 +206,8 @@ fn states(name: &str) -> Vec<ThreadState> {
     found
 }
 
-/// All but each thread's first state: the trace processor has a thread begin with its creation, and lets a wake-up on a CPU stand for ever if
-/// the switch that follows is the CPU's first.
+/// All but each thread's first state: the trace processor has a thread begin with its creation, and lets a wake-up on a
+/// CPU stand for ever if the switch that follows is the CPU's first.
 fn behind_the_first(states: BTreeSet<(u64, i64, i32, String)>) -> BTreeSet<(u64, i64, i32, String)> {
     let mut known = BTreeSet::new();
     states.into_iter().filter(|(_, _, tid, _)| !known.insert(*tid)).collect()

@@ -114,8 +114,8 @@ impl Distance {
         Self { schema: SCHEMA, scopes, only_original, only_replay, notes }
     }
 
-    /// Figures further apart than this factor, in words: judged figures of all calls, and pairs of the original with at least 1 % of its calls that
-    /// the replay lacks. Empty if nothing is.
+    /// Figures further apart than this factor, in words: judged figures of all calls, and pairs of the original with at
+    /// least 1 % of its calls that the replay lacks. Empty if nothing is.
     #[must_use]
     pub fn beyond(&self, factor: f64) -> Vec<String> {
         let all = self.scopes.first();

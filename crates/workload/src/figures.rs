@@ -26,8 +26,8 @@ pub struct Figures {
     pub concurrency: f64,
     /// Largest number of them.
     pub most_at_once: u64,
-    /// How often the threads of the calls left a CPU, per call: of all calls, these threads in all of the time; of a pair, these in its calls.
-    /// `None` if the trace does not show it.
+    /// How often the threads of the calls left a CPU, per call: of all calls, these threads in all of the time; of a
+    /// pair, these in its calls. `None` if the trace does not show it.
     pub switches: Option<f64>,
     /// How often they were woken, per call, in the same time.
     pub wakeups: Option<f64>,

@@ -3,7 +3,8 @@
 //!
 //! - Each thread that makes calls for no other call is a thread of the description, and makes them in its order.
 //! - The time between its calls is closed-loop or open-loop: `rhythm` has the rule.
-//! - What a receiver did between the receipt and its reply is part of the call: `pauses` has the rule of times, and calls that it made stand
+//! - What a receiver did between the receipt and its reply is part of the call: `pauses` has the rule of times, and
+//!   calls that it made stand
 //!   between them.
 //! - `sizes`: the sizes of calls, and what is taken where the trace lacks them.
 

@@ -26,7 +26,8 @@ const MOST_CARRYING: usize = 1 << 14;
 /// Maximum number of processes that a replay names.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Subject of the marks by which a replay names its processes (`process=NAME`), the begin of its first round and the end (`load=begin`, `load=end`).
+/// Subject of the marks by which a replay names its processes (`process=NAME`), the begin of its first round and the
+/// end (`load=begin`, `load=end`).
 pub const SUBJECT: &str = "workload";
 
 /// Size of a request or a reply.

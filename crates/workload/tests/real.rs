@@ -1,5 +1,5 @@
-//! Descriptions and figures of recorded traces: those of the reader's tests, of both drivers and the embedded one, as text, as Perfetto's and
-//! as trace.dat.
+//! Descriptions and figures of recorded traces: those of the reader's tests, of both drivers and the embedded one, as
+//! text, as Perfetto's and as trace.dat.
 //! Not here: the rules, on made-up traces (`src/from_trace/tests.rs`).
 
 use std::fs::File;

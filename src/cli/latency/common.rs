@@ -36,7 +36,8 @@ pub(super) struct CommonArgs {
     #[command(flatten)]
     pub(super) place: PlaceArgs,
 
-    /// Background load: cpu, memory, irq or io, with count (1 to 256 in all) and class (other, batch, idle, niceN, fifoN, rrN); may be repeated
+    /// Background load: cpu, memory, irq or io, with count (1 to 256 in all) and class (other, batch, idle, niceN,
+    /// fifoN, rrN); may be repeated
     #[arg(help_heading = "Load", long, value_name = "KIND[:COUNT[:CLASS]]")]
     pub(super) load: Vec<LoadSpec>,
 

@@ -63,7 +63,8 @@ pub(super) struct Own {
     #[arg(short = 'd', long, value_name = "S", default_value_t = 0.0)]
     delay: f64,
 
-    /// Measure this registered service: an instance of IBenchmark, of a ping any name (of hwbinder INTERFACE/INSTANCE), of addints one like test.binderAddInts [default: an own service; of a ping the service manager]
+    /// Measure this registered service: an instance of IBenchmark, of a ping any name (of hwbinder INTERFACE/INSTANCE),
+    /// of addints one like test.binderAddInts [default: an own service; of a ping the service manager]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
 
@@ -96,7 +97,8 @@ pub(super) struct Own {
     #[command(flatten)]
     pub(super) place: PlaceArgs,
 
-    /// Android release of binder's wire format and of the names: 8 to 16, 15-qpr; 8 has sizes as on Android's page (2k to 64k) [default: 16]
+    /// Android release of binder's wire format and of the names: 8 to 16, 15-qpr; 8 has sizes as on Android's page (2k
+    /// to 64k) [default: 16]
     #[arg(long, value_name = "N")]
     android: Option<Release>,
 

@@ -15,8 +15,8 @@ use units::typed::Percent;
 
 /// Compare two traces: which methods became slower, by which cause, with intervals
 ///
-/// A and B are traces of any form that `trace analyze` reads, also of two different ones. Calls are compared by interface and method, or by the names of both processes
-/// and the transaction code where the trace names no method.
+/// A and B are traces of any form that `trace analyze` reads, also of two different ones. Calls are compared by
+/// interface and method, or by the names of both processes and the transaction code where the trace names no method.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompareArgs {
     /// The trace that B is compared with

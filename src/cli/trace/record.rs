@@ -26,7 +26,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_parser = choice::table(&WAYS), value_name = "WAY", default_value = "tracefs")]
     via: Via,
 
-    /// With --via perfetto: keep the newest events only, end at the command's first miss (or its exit status 1), and without one keep nothing
+    /// With --via perfetto: keep the newest events only, end at the command's first miss (or its exit status 1), and
+    /// without one keep nothing
     #[arg(long, conflicts_with = "time")]
     until_miss: bool,
 
@@ -42,7 +43,8 @@ pub(crate) struct RecordArgs {
     #[arg(short = 'c', long)]
     circular: bool,
 
-    /// With --via tracefs: write marks of the command into the shared buffer, too, for another recorder at the same time (Linux 6.16 or later)
+    /// With --via tracefs: write marks of the command into the shared buffer, too, for another recorder at the same
+    /// time (Linux 6.16 or later)
     #[arg(long, conflicts_with = "time")]
     shared_marks: bool,
 
@@ -50,7 +52,8 @@ pub(crate) struct RecordArgs {
     #[arg(short = 't', long, value_name = "SEC", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S), required_unless_present = "command", conflicts_with = "command")]
     time: Option<u64>,
 
-    /// Categories of events, as listed by `binderperf atrace --list_categories` [default: sched freq idle irq workq sync binder_driver memreclaim]
+    /// Categories of events, as listed by `binderperf atrace --list_categories` [default: sched freq idle irq workq
+    /// sync binder_driver memreclaim]
     categories: Vec<String>,
 
     /// The command to record

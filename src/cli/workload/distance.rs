@@ -13,8 +13,8 @@ use crate::cli::{CommandResult, OrExit, exit, note};
 
 /// Judge how near a replay is to its original: latency, calls at once, switches and wake-ups of both, with distances
 ///
-/// Both traces are analysed alike. A trace of `workload run` says itself which of its processes is which and when its load began; in any other trace processes are
-/// ranked by their calls.
+/// Both traces are analysed alike. A trace of `workload run` says itself which of its processes is which and when its
+/// load began; in any other trace processes are ranked by their calls.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DistanceArgs {
     /// The trace that the description was made of

@@ -13,8 +13,9 @@ use crate::cli::{CommandResult, exit};
 
 /// Describe the load of a trace: who calls whom, when, with which sizes, and what each call does; without any name
 ///
-/// The description is text that can be read, changed and compared. It has processes `p1`, `p2` and so on, those with most calls first, and no name, number or argument
-/// of the trace. `docs/workload.md` has its form and the rules by which it is made.
+/// The description is text that can be read, changed and compared. It has processes `p1`, `p2` and so on, those with
+/// most calls first, and no name, number or argument of the trace. `docs/workload.md` has its form and the rules by
+/// which it is made.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FromArgs {
     /// A trace of any form that `trace analyze` reads

@@ -193,7 +193,8 @@ fn ready(source: Source, builder: &mut dyn Builder) -> Result<Ready, BuildError>
     }
 }
 
-/// The runs of a kernel if it ran with the preemption model that was asked for; else the reason. A kernel ignores a model that it does not know.
+/// The runs of a kernel if it ran with the preemption model that was asked for; else the reason. A kernel ignores a
+/// model that it does not know.
 fn obedient(kernel: Kernel, models: &[(String, &'static str)]) -> Kernel {
     let Some((_, model)) = models.iter().find(|(name, _)| *name == kernel.name) else { return kernel };
     let obeyed = |group: Group| {

@@ -201,8 +201,8 @@ impl<C: Connection> Place<C> {
 
     /// Computes for this much CPU time, in ns; returns the thread's CPU time behind it.
     ///
-    /// The time counts from `since` in a replay: the thread's CPU time behind its last step. A trace shows all the time between two calls as
-    /// work, with what the calls cost their thread outside of the driver, and so must a replay.
+    /// The time counts from `since` in a replay: the thread's CPU time behind its last step. A trace shows all the time
+    /// between two calls as work, with what the calls cost their thread outside of the driver, and so must a replay.
     pub(super) fn work(&self, since: u64, ns: u64) -> u64 {
         if self.tallies.is_none() {
             compute(ns);

@@ -1,5 +1,5 @@
-//! Contract section 19: what waits, in the driver's state and stats, and as its process goes (DBG-08, DBG-10, DBG-11), and what listeners of the
-//! driver hear of a failed call (DBG-12).
+//! Contract section 19: what waits, in the driver's state and stats, and as its process goes (DBG-08, DBG-10, DBG-11),
+//! and what listeners of the driver hear of a failed call (DBG-12).
 
 use std::collections::BTreeMap;
 

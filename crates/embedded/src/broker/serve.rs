@@ -1,8 +1,9 @@
 //! Broker's server loop: accepts clients, passes their requests to the core, disconnects them.
 //! Not here: the driver's rules (`core`), memory (`memory`), start and end of the broker (`super`).
 //!
-//! Processes with pending messages take turns (`turns`). One thread handles one message at a time, and waits for nothing but the next message: a client that stops
-//! anywhere delays no other. An invalid message ends its sender's connection and nothing else.
+//! Processes with pending messages take turns (`turns`). One thread handles one message at a time, and waits for
+//! nothing but the next message: a client that stops anywhere delays no other. An invalid message ends its sender's
+//! connection and nothing else.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;

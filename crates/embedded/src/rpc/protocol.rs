@@ -159,7 +159,8 @@ variants! {
         /// tid in the upper half (0: any thread); the bytes behind the offsets. `sender_stops`: the receiver has no
         /// room. An errno: the transaction has no receiver. The process's next transaction gets this number.
         27 PreassignRoute { transact: Transact },
-        /// Reserves numbers, at most [`NUMBERS`], for calls and failures that the broker does not see. Answer words: the first number, the count.
+        /// Reserves numbers, at most [`NUMBERS`], for calls and failures that the broker does not see. Answer words:
+        /// the first number, the count.
         28 Numbers { count: u32 },
         /// Makes the receiving area, once (contract OPN-04): answered on the socket with its memory, in which its lease
         /// lies behind it. `EBUSY`: there was one. [`Self::Mapped`] follows.

@@ -3,11 +3,13 @@
 //!
 //! Only a gap between two calls of a thread in which it slept can end by time. A thread with at least [`LEAST_GAPS`] of them has a rhythm
 //! if its sleeps, or the times between the ends of its sleeps, are alike: their quartiles differ by at most [`STEADY`] of the
-//! median. If the times between are more alike than the sleeps are, it is a timer's rhythm, and all these calls came by time: open loop. If the
-//! sleeps are, the thread sleeps for a fixed time behind its call, and its calls depend on the earlier ones: closed loop.
+//! median. If the times between are more alike than the sleeps are, it is a timer's rhythm, and all these calls came by
+//! time: open loop. If the sleeps are, the thread sleeps for a fixed time behind its call, and its calls depend on the
+//! earlier ones: closed loop.
 //!
-//! Without a rhythm, a call came by time if an interrupt ended the last sleep before it (a timer, a device, a user), or if that sleep was of
-//! [`LONG_NS`] or more. Otherwise another thread woke its caller, and the call depends on the earlier ones.
+//! Without a rhythm, a call came by time if an interrupt ended the last sleep before it (a timer, a device, a user), or
+//! if that sleep was of [`LONG_NS`] or more. Otherwise another thread woke its caller, and the call depends on the
+//! earlier ones.
 //!
 //! The first call of a thread came by time.
 

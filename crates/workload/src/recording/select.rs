@@ -192,8 +192,8 @@ impl Recording {
         counts
     }
 
-    /// Processes of these calls, and neutral names: the own ones of a replay, otherwise `p1`, `p2` and so on by the number of calls in the whole
-    /// recording, so that a process has one name in all of its parts.
+    /// Processes of these calls, and neutral names: the own ones of a replay, otherwise `p1`, `p2` and so on by the
+    /// number of calls in the whole recording, so that a process has one name in all of its parts.
     fn names(&self, calls: &[usize]) -> (Vec<i32>, BTreeMap<i32, String>) {
         let mut counts: BTreeMap<i32, (u64, usize)> = BTreeMap::new();
         for (at, call) in self.calls.iter().enumerate() {

@@ -1,9 +1,11 @@
 //! Echo by RPC binder: calls of libbinder over unix sockets, without a driver. A session with a connection for each thread.
-//! Not here: the calling end (`client`), the serving end (`server`), binder by a driver (`super::binder`), the socket alone (`super::unix`).
-//! Facts: `RpcWireFormat.h`, `RpcState.cpp` and `RpcSession.cpp` of AOSP, protocol version 1: connection header, answer, `cci`; then messages of
-//! a header and a body. A parcel begins with the interface's name only. Further connections of a session begin with its id, 32
-//! bytes, and get no answer. A call counts as one reference to its object, which the server gives back by a message of its own before the
-//! reply (`RpcState::flushExcessBinderRefs`). libbinder polls its sockets before each transfer; here they block.
+//! Not here: the calling end (`client`), the serving end (`server`), binder by a driver (`super::binder`), the socket
+//! alone (`super::unix`).
+//! Facts: `RpcWireFormat.h`, `RpcState.cpp` and `RpcSession.cpp` of AOSP, protocol version 1: connection header,
+//! answer, `cci`; then messages of a header and a body. A parcel begins with the interface's name only. Further
+//! connections of a session begin with its id, 32 bytes, and get no answer. A call counts as one reference to its
+//! object, which the server gives back by a message of its own before the reply (`RpcState::flushExcessBinderRefs`).
+//! libbinder polls its sockets before each transfer; here they block.
 
 mod client;
 mod server;
