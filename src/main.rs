@@ -47,7 +47,7 @@ fn dispatch(words: &[String]) -> u8 {
         [program, rest @ ..] => (program.as_str(), rest),
         [] => ("", words),
     };
-    if let Some((applet, rest)) = cli::applet::meant(program, rest) {
+    if let Some((applet, rest)) = cli::applet::parse_applet(program, rest) {
         return cli::status_of(applet.start(rest.to_vec()));
     }
     cli::tree::run(rest)

@@ -111,7 +111,7 @@ pub(super) fn definition() -> Command {
 
 /// The applet that a call selects: by the program's name, by the first word, or by having Google Benchmark's
 /// flags only; and its arguments.
-pub(crate) fn meant<'w>(program: &str, words: &'w [String]) -> Option<(Applet, &'w [String])> {
+pub(crate) fn parse_applet<'w>(program: &str, words: &'w [String]) -> Option<(Applet, &'w [String])> {
     let name = program.rsplit('/').next().unwrap_or(program);
     if let Some(applet) = Applet::named(name) {
         return Some((applet, words));
@@ -171,17 +171,23 @@ mod tests {
     fn a_name_means_its_tool_wherever_it_stands() {
         let strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let flags = strings(&["-w", "4"]);
-        assert_eq!(meant("/x/binderThroughputTest", &flags), Some((Applet::Workers, &flags[..])));
-        assert_eq!(meant("hwbinderThroughputTest", &flags), Some((Applet::HwbinderWorkers, &flags[..])));
+        assert_eq!(parse_applet("/x/binderThroughputTest", &flags), Some((Applet::Workers, &flags[..])));
+        assert_eq!(
+            parse_applet("hwbinderThroughputTest", &flags),
+            Some((Applet::HwbinderWorkers, &flags[..]))
+        );
         let words = strings(&["binderThroughputTest", "-w", "4"]);
-        assert_eq!(meant("binderperf", &words), Some((Applet::Workers, &flags[..])));
+        assert_eq!(parse_applet("binderperf", &words), Some((Applet::Workers, &flags[..])));
         let gbench = strings(&["--benchmark_list_tests"]);
-        assert_eq!(meant("x", &gbench), Some((Applet::Benchmark, &gbench[..])));
-        assert_eq!(meant("libhwbinder_benchmark", &[]), Some((Applet::HwbinderBenchmark, &[][..])));
-        assert_eq!(meant("schd-dbg", &flags), Some((Applet::Latency, &flags[..])));
-        assert_eq!(meant("/system/bin/atrace", &flags), Some((Applet::Atrace, &flags[..])));
-        assert_eq!(meant("x/libhwbinder_latency", &flags), Some((Applet::HwbinderLatency, &flags[..])));
-        assert_eq!(meant("libbinder_benchmark", &[]), Some((Applet::Benchmark, &[][..])));
-        assert_eq!(meant("binderperf", &flags), None);
+        assert_eq!(parse_applet("x", &gbench), Some((Applet::Benchmark, &gbench[..])));
+        assert_eq!(parse_applet("libhwbinder_benchmark", &[]), Some((Applet::HwbinderBenchmark, &[][..])));
+        assert_eq!(parse_applet("schd-dbg", &flags), Some((Applet::Latency, &flags[..])));
+        assert_eq!(parse_applet("/system/bin/atrace", &flags), Some((Applet::Atrace, &flags[..])));
+        assert_eq!(
+            parse_applet("x/libhwbinder_latency", &flags),
+            Some((Applet::HwbinderLatency, &flags[..]))
+        );
+        assert_eq!(parse_applet("libbinder_benchmark", &[]), Some((Applet::Benchmark, &[][..])));
+        assert_eq!(parse_applet("binderperf", &flags), None);
     }
 }

@@ -7,7 +7,7 @@
 use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 
 use ::fleet::on::words::without;
-use ::fleet::on::{Here, meant};
+use ::fleet::on::{Here, run_elsewhere};
 
 use manual::NAME;
 use manual::shown::with_help_text;
@@ -81,7 +81,7 @@ enum Command {
 
 /// Runs the command of these arguments; returns the exit status.
 pub(crate) fn run(words: &[String]) -> u8 {
-    if let Some(ended) = meant(words, &Here { understood, run, names: applet::names() }) {
+    if let Some(ended) = run_elsewhere(words, &Here { understood, run, names: applet::names() }) {
         return super::status_of(ended);
     }
     match parse(words) {
@@ -113,7 +113,7 @@ fn understood(words: &[String]) -> Result<(), String> {
     if let Some(rest) = without(words)? {
         return understood(&rest);
     }
-    if let Some((tool, rest)) = applet::meant(NAME, words) {
+    if let Some((tool, rest)) = applet::parse_applet(NAME, words) {
         return tool.check(rest.to_vec());
     }
     match parse(words).map_err(|error| error.to_string())? {

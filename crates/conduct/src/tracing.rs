@@ -133,7 +133,7 @@ impl Job {
                 let outcome = self.plan().and_then(|plan| record(&plan, &mut progress));
                 progress.line.show("");
                 let summary = outcome?;
-                note(summary.told(&self.output(), self.circular));
+                note(summary.in_words(&self.output(), self.circular));
                 (summary.ended, status_of(self.drawn()))
             }
             Via::Perfetto => {

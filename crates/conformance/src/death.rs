@@ -29,7 +29,7 @@ fn dead(kit: &Kit, Pair { server, client, handle, .. }: Pair) -> Result<(RawProc
 }
 
 /// A client that asked for the death of a handle's owner, which is dead now.
-fn bereaved(kit: &Kit) -> Result<(RawProcess, Handle), Stop> {
+fn client_of_dead_node(kit: &Kit) -> Result<(RawProcess, Handle), Stop> {
     let mortal = kit.looper_pair()?;
     mortal.client.write(|c| c.request_death(mortal.handle, COOKIE))?;
     dead(kit, mortal)
@@ -123,7 +123,7 @@ fn dth_04_any_idle_looper_one_a_read(kit: &Kit) -> Verdict {
 }
 
 fn dth_05_done_then_clear(kit: &Kit) -> Verdict {
-    let (client, handle) = bereaved(kit)?;
+    let (client, handle) = client_of_dead_node(kit)?;
     expect_death("the notification", &client.read()?, COOKIE)?;
     client.write(|c| c.dead_binder_done(OTHER))?;
     client.expect_silence("after acknowledging what never came")?;
@@ -132,13 +132,13 @@ fn dth_05_done_then_clear(kit: &Kit) -> Verdict {
         c.clear_death(handle, COOKIE);
     })?;
     expect_cleared("CLEAR after the acknowledgement", &client.read()?, COOKIE)?;
-    let (client, handle) = bereaved(kit)?;
+    let (client, handle) = client_of_dead_node(kit)?;
     expect_death("the notification", &client.read()?, COOKIE)?;
     client.write(|c| c.clear_death(handle, COOKIE))?;
     client.expect_silence("CLEAR while the acknowledgement is owed")?;
     client.write(|c| c.dead_binder_done(COOKIE))?;
     expect_cleared("once it is acknowledged", &client.read()?, COOKIE)?;
-    let (client, handle) = bereaved(kit)?;
+    let (client, handle) = client_of_dead_node(kit)?;
     client.write(|c| c.clear_death(handle, COOKIE))?;
     expect_death("CLEAR after the death, before it is read", &client.read()?, COOKIE)?;
     client.expect_silence("while the acknowledgement is owed")?;
@@ -195,7 +195,7 @@ fn dth_07_the_last_count_takes_it_back(kit: &Kit) -> Verdict {
 }
 
 fn dth_08_it_stays_until_cleared(kit: &Kit) -> Verdict {
-    let (client, handle) = bereaved(kit)?;
+    let (client, handle) = client_of_dead_node(kit)?;
     expect_death("the notification", &client.read()?, COOKIE)?;
     client.write(|c| {
         c.dead_binder_done(COOKIE);
@@ -227,7 +227,7 @@ fn dth_09_never_to_a_thread_that_serves(kit: &Kit) -> Verdict {
 
 fn dth_10_an_answer_that_was_owed(kit: &Kit) -> Verdict {
     for is_looper in [true, false] {
-        let (client, handle) = bereaved(kit)?;
+        let (client, handle) = client_of_dead_node(kit)?;
         expect_death("the notification", &client.read()?, COOKIE)?;
         client.write(|c| c.clear_death(handle, COOKIE))?;
         let worker = Worker::new()?;

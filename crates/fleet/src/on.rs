@@ -42,7 +42,7 @@ pub struct Here {
 const NAME: &str = "binderperf";
 
 /// Runs a command whose words say `--on`; none if they do not.
-pub fn meant(words: &[String], here: &Here) -> Option<CommandResult> {
+pub fn run_elsewhere(words: &[String], here: &Here) -> Option<CommandResult> {
     let on = match taken(words) {
         Ok(on) => on?,
         Err(why) => return Some(Err(Failure::new(exit::USAGE, why))),

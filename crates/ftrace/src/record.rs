@@ -83,7 +83,7 @@ pub struct Summary {
 impl Summary {
     /// Lines about a recording in a file; `circular`: older events were to be overwritten.
     #[must_use]
-    pub fn told(&self, output: &Path, circular: bool) -> String {
+    pub fn in_words(&self, output: &Path, circular: bool) -> String {
         let mut text = String::new();
         if self.stopped_early {
             text += "recording was stopped before the end, as by a miss\n";

@@ -503,16 +503,16 @@ impl Device {
     }
 
     fn removed(&self) -> Result<Ended, RemoteError> {
-        self.told("clean")
+        self.act("clean")
     }
 
     /// Removes the command even if it has not begun yet, which it then cannot.
     fn refused(&self) -> Result<Ended, RemoteError> {
-        self.told("refuse")
+        self.act("refuse")
     }
 
     /// Makes a call about the command that answers nothing.
-    fn told(&self, action: &str) -> Result<Ended, RemoteError> {
+    fn act(&self, action: &str) -> Result<Ended, RemoteError> {
         let call = self.link.script(script(action, &[self.home.clone(), self.name.clone()]));
         let begun = Instant::now();
         let in_time = || self.in_time(Step::Clean).and_then(|()| in_time(begun));

@@ -18,7 +18,7 @@ struct Counted {
 /// The contents of a trace, which is read to its end, as text.
 pub fn contents<R: Read + Seek>(reader: &mut Reader<R>) -> String {
     let counted = count(reader);
-    told(&counted, reader)
+    rendered(&counted, reader)
 }
 
 fn count<R: Read + Seek>(reader: &mut Reader<R>) -> Counted {
@@ -48,7 +48,7 @@ fn name_of(kind: &Kind) -> &'static str {
     }
 }
 
-fn told<R: Read + Seek>(counted: &Counted, reader: &Reader<R>) -> String {
+fn rendered<R: Read + Seek>(counted: &Counted, reader: &Reader<R>) -> String {
     let mut text = format!("{}\n", reader.report());
     if let Some(head) = reader.head() {
         text += &format!(

@@ -109,12 +109,12 @@ impl Bench {
             // valid.
             (Ok(run), Some(CANNOT)) if run.complete && measured(&run) => self.keep(run, &record, mark),
             (_, Some(USAGE)) if !side.can_start() => {
-                Err(RunFailure::Broken(told(&words, "could not start", &log)))
+                Err(RunFailure::Broken(description(&words, "could not start", &log)))
             }
-            (_, Some(USAGE)) => Err(RunFailure::Usage(told(&words, "was called wrongly", &log))),
-            (Ok(_), _) => Err(RunFailure::Broken(told(&words, &format!("ended with {status}"), &log))),
+            (_, Some(USAGE)) => Err(RunFailure::Usage(description(&words, "was called wrongly", &log))),
+            (Ok(_), _) => Err(RunFailure::Broken(description(&words, &format!("ended with {status}"), &log))),
             (Err(why), _) => {
-                Err(RunFailure::Broken(told(&words, &format!("ended with {status}: {why}"), &log)))
+                Err(RunFailure::Broken(description(&words, &format!("ended with {status}: {why}"), &log)))
             }
         };
         if outcome.is_ok() {
@@ -195,7 +195,7 @@ fn unwritten(path: &Path, error: &io::Error) -> RunFailure {
 }
 
 /// Describes a run: its command, its exit status and the end of its output.
-fn told(words: &[String], how: &str, log: &Path) -> String {
+fn description(words: &[String], how: &str, log: &Path) -> String {
     let said = fs::read(log).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();

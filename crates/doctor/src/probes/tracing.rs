@@ -110,13 +110,13 @@ fn tracing(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             // One that is gone by now disturbs nothing.
             buffers.extend(read(snapshot, &name, format!("{folder}/instances/{name}"))?);
         }
-        return Ok(told(snapshot, &buffers));
+        return Ok(of_buffers(snapshot, &buffers));
     }
     Err(Unavailable::absent(format!("{}/current_tracer", folders[0])))
 }
 
 /// The result for all buffers: what is on, or that nothing is.
-fn told(snapshot: &Snapshot, buffers: &[Buffer]) -> ProbeResult {
+fn of_buffers(snapshot: &Snapshot, buffers: &[Buffer]) -> ProbeResult {
     let judged: Vec<_> = buffers.iter().map(|buffer| judged(snapshot, buffer)).collect();
     let worst = judged.iter().map(|(verdict, ..)| *verdict).max().unwrap_or(Verdict::Ok);
     let said = judged.iter().filter(|(verdict, ..)| worst == Verdict::Ok || *verdict > Verdict::Ok);

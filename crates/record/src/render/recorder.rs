@@ -139,7 +139,7 @@ mod tests {
     }
 
     /// The words about a class whose passes with and without the recorder were placed so.
-    fn told(with: PlacedMedians, without: PlacedMedians) -> String {
+    fn text_of(with: PlacedMedians, without: PlacedMedians) -> String {
         let run = crate::fixtures::latency_run(&[crate::fixtures::Pair::healthy(0)]);
         let mut test = run.latency().cloned().expect("a latency test");
         let placed = |placed| {
@@ -165,12 +165,12 @@ mod tests {
 
     #[test]
     fn a_cost_is_told_of_calls_of_one_placement() {
-        let text = told(pass(100, 2), pass(95, 1));
+        let text = text_of(pass(100, 2), pass(95, 1));
         assert!(
             text.contains("(2.00 x), of calls on one CPU") && text.contains("200 calls just before"),
             "{text}"
         );
-        let text = told(pass(20, 3), pass(0, 1));
+        let text = text_of(pass(20, 3), pass(0, 1));
         assert!(text.contains("(3.00 x), of calls between two CPUs"), "{text}");
     }
 
@@ -178,7 +178,7 @@ mod tests {
     fn a_factor_that_is_placement_is_never_told() {
         // Free of cost, and 6 times as long by its median.
         for (with, without) in [(0, 100), (100, 0), (40, 60), (50, 50), (50, 100)] {
-            let text = told(pass(with, 1), pass(without, 1));
+            let text = text_of(pass(with, 1), pass(without, 1));
             assert!(text.contains("cannot be told") && !text.contains(" x)"), "{with} {without}: {text}");
             assert!(
                 text.contains(&format!("{with} % of the calls on one CPU with it, {without} % without")),

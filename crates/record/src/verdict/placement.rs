@@ -21,7 +21,7 @@ const JUMP: f64 = 3.0;
 
 /// Adds to the verdict on a family: where both sides ran, and what is not firm about
 /// its numbers.
-pub(super) fn told(run: &Run, family: &Family<'_>, verdict: Verdict) -> Verdict {
+pub(super) fn completed(run: &Run, family: &Family<'_>, verdict: Verdict) -> Verdict {
     let looks = family.cases.iter().filter_map(|case| case.cpu_looks());
     let looks = looks.reduce(|all, more| CpuLooks {
         taken: all.taken + more.taken,
@@ -161,7 +161,7 @@ mod tests {
 
     fn verdict(run: &Run) -> Verdict {
         let families = families(run);
-        told(run, &families[0], Verdict::good("throughput", "measured").held_against("", "4 B"))
+        completed(run, &families[0], Verdict::good("throughput", "measured").held_against("", "4 B"))
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Divider<'_> {
             return;
         }
         if woken.is_none() && (self.call.frozen || self.queued(server, received)) {
-            let taken = self.stirs(server, begin, received);
+            let taken = self.first_activity(server, begin, received);
             self.put(begin, taken, waits);
             self.walk(server, taken, received, Phase::Serving);
             return;
@@ -165,7 +165,7 @@ impl Divider<'_> {
     }
 
     /// When a thread that took a call from a queue began to act on it.
-    fn stirs(&self, tid: i32, from: u64, to: u64) -> u64 {
+    fn first_activity(&self, tid: i32, from: u64, to: u64) -> u64 {
         let Some(thread) = self.history.thread(tid) else { return to };
         if !matches!(thread.run.at(from), Some(SchedState::Sleeping { .. })) {
             return to;
