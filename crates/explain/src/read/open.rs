@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Read, Seek};
 
 use trace::cause::Label;
+use trace::model::Outcome;
 use trace::verdict::{AnalysisOptions, Analyzer};
 use trace::{Archive, Gunzip, Scratch};
 
@@ -190,7 +191,7 @@ impl Explainer {
 fn waited_for_a_thread(call: TracedCall) -> Option<(TracedCall, u64)> {
     let waits = call.reasons.iter().filter(|reason| reason.cause == Label::NoFreeThread);
     let ns = waits.map(|reason| reason.ns).sum();
-    (ns > 0 && call.outcome == "replied").then_some((call, ns))
+    (ns > 0 && call.outcome == Outcome::Replied).then_some((call, ns))
 }
 
 /// Whether a file of a bug report can be about Binder: its texts, and those of virtual machines and of the kernel's log.

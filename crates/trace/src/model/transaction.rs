@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::chain::Link;
 use super::failure::Failure;
 use super::method::Method;
@@ -23,7 +25,8 @@ pub struct Peer {
 }
 
 /// Outcome of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Outcome {
     /// The caller has the reply.
@@ -40,6 +43,21 @@ pub enum Outcome {
     Unanswered,
     /// The trace ended first.
     Cut,
+}
+
+impl Outcome {
+    /// The outcome as a word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Replied => "replied",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Dead => "dead",
+            Self::Frozen => "frozen",
+            Self::Unanswered => "unanswered",
+            Self::Cut => "cut",
+        }
+    }
 }
 
 /// Time that a thread ran below its CPU's highest frequency.

@@ -16,7 +16,7 @@ use super::{NEEDS_STATE, SEQUENCE_TRACKS, packet};
 use crate::cause::{Inversion, Segment};
 use crate::event::{Event, Names};
 use crate::model::Transaction;
-use crate::verdict::{SlowCall, outcome};
+use crate::verdict::SlowCall;
 
 /// `TracePacket.track_event`, `.track_descriptor`, `.sequence_flags`.
 const TRACK_EVENT: u32 = 11;
@@ -275,7 +275,7 @@ fn describe(notes: &mut Annotations<'_>, call: &Transaction, miss: Option<&SlowC
     if let Some(label) = &call.label {
         notes.text("label", label);
     }
-    notes.text("outcome", outcome(call.outcome));
+    notes.text("outcome", call.outcome.name());
     notes.truth("doubtful", call.doubtful);
     notes.truth("nested", call.nested);
     if let Some(slow) = miss {

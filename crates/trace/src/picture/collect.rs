@@ -4,7 +4,7 @@
 //! Memory: the model's own limit, and for each picture at most [`MOST_SLICES`] slices and twice [`MOST_CALLS`] calls.
 
 use super::data::{
-    CpuLane, CpuOccupant, Hop, LeftOut, PictureData, Role, Slice, ThreadActivity, ThreadLane, WakeUp,
+    CpuLane, CpuOccupant, Hop, LeftOut, PictureData, Slice, ThreadActivity, ThreadLane, WakeUp,
 };
 use super::slices::{SliceLimiter, number_pairs};
 use crate::event::{Event, Name, Names, State};
@@ -12,7 +12,7 @@ use crate::model::chain::How;
 use crate::model::history::{History, Interrupt, Occupant};
 use crate::model::thread::{SchedState, SleepReason};
 use crate::model::{Model, Peer, Transaction};
-use crate::verdict::{Analysis, PathStep, People, SlowCall, ThreadInfo};
+use crate::verdict::{Analysis, PathStep, People, Role, SlowCall, ThreadInfo};
 
 /// Maximum slices of all lanes of a picture together.
 const MOST_SLICES: usize = 2000;

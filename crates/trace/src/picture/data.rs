@@ -2,7 +2,7 @@
 //! clock.
 //! Not here: collecting it (`collect`), drawing it (`layout`).
 
-use crate::verdict::{SlowCall, ThreadInfo};
+use crate::verdict::{Role, SlowCall, ThreadInfo};
 
 /// Time interval with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,26 +50,6 @@ pub(super) enum CpuOccupant {
     Task(ThreadInfo),
     /// Not shown by the trace.
     Unknown,
-}
-
-/// Role of a thread in the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Caller,
-    Server,
-    /// Served a nested call, or was waited for.
-    Further,
-}
-
-impl Role {
-    /// Role as a word.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Server => "server",
-            Self::Further => "thread",
-        }
-    }
 }
 
 /// Lane of a thread.

@@ -11,8 +11,9 @@ use super::data::PictureData;
 use super::layout::{ArrowKind, Layout};
 use crate::cause::Label;
 use crate::cause::paint::Paint;
+use crate::model::Outcome;
 use crate::verdict::text::{prio, time};
-use crate::verdict::{Analysis, MarkCost, Reason, SlowCall, Sum};
+use crate::verdict::{Analysis, MarkCost, Reason, Role, SlowCall, Sum};
 
 /// Reasons below this share of a call share a row.
 const WORTH_A_ROW: f64 = 0.005;
@@ -279,7 +280,7 @@ fn call<'a>(slow: &'a SlowCall, data: &PictureData) -> Call<'a> {
     Call {
         id: slow.debug_id,
         time: time(slow.ns),
-        unanswered: slow.outcome == "cut",
+        unanswered: slow.outcome == Outcome::Cut,
         missed: slow.missed,
         verdict: &slow.verdict,
         drawn: Drawn::of(data, Some(slow)),
@@ -290,11 +291,11 @@ fn call<'a>(slow: &'a SlowCall, data: &PictureData) -> Call<'a> {
 /// Short form of a reason, for a table.
 fn words(reason: &Reason) -> String {
     // The name of a running cause includes the thread, except for threads behind the server.
-    let (mut text, role) = match (reason.cause, reason.role.as_str()) {
+    let (mut text, role) = match (reason.cause, reason.role) {
         (Label::ClientRunning, _) => (Paint::Caller.legend().to_owned(), None),
-        (Label::ServerRunning, "server") => (Paint::Server.legend().to_owned(), None),
+        (Label::ServerRunning, Role::Server) => (Paint::Server.legend().to_owned(), None),
         (Label::ServerRunning, _) => (Paint::Further.legend().to_owned(), None),
-        (cause, role) => (cause.words(), Some(role)),
+        (cause, role) => (cause.words(), Some(role.name())),
     };
     if let Some(who) = &reason.who {
         let _ = write!(text, ", {}{who}", role.map(|role| format!("{role} ")).unwrap_or_default());

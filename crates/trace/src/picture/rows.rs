@@ -2,12 +2,12 @@
 //! Not here: positions of the lanes (`layout`).
 
 use super::axis::Axis;
-use super::data::{CpuLane, CpuOccupant, PictureData, Role, Slice, ThreadActivity, ThreadLane};
+use super::data::{CpuLane, CpuOccupant, PictureData, Slice, ThreadActivity, ThreadLane};
 use super::lane::{Bar, Lane, signed};
 use crate::cause::Label;
 use crate::cause::paint::Paint;
 use crate::verdict::text::{prio, time};
-use crate::verdict::{CallSegment, PathStep, SlowCall, ThreadInfo};
+use crate::verdict::{CallSegment, PathStep, Role, SlowCall, ThreadInfo};
 
 /// Maximum characters of a name beside a lane; thread names have at most 15.
 const NAME: usize = 15;

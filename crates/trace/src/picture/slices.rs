@@ -1,7 +1,8 @@
 //! Limits the number of slices in a picture, and numbers the pairs of threads that call each other.
 //! Not here: collecting the data (`watch`).
 
-use super::data::{Hop, Role, Slice, ThreadLane};
+use super::data::{Hop, Slice, ThreadLane};
+use crate::verdict::Role;
 
 /// Numbers each group of threads that call each other, in order of their first call.
 pub(super) fn number_pairs(threads: &mut [ThreadLane], hops: &[Hop]) {

@@ -4,14 +4,14 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::data::{Role, Slice};
+use super::data::Slice;
 use super::layout::{ArrowKind, Layout};
 use super::*;
 use crate::cause::paint::Paint;
 use crate::event::fixtures::{event, received, reply, sent, switch, task};
 use crate::event::{Event, Kind, Names, State, Task, Wake};
 use crate::report::Report;
-use crate::verdict::{Analysis, AnalysisOptions, Analyzer};
+use crate::verdict::{Analysis, AnalysisOptions, Analyzer, Role};
 
 struct Drawn {
     analysis: Analysis,

@@ -16,6 +16,30 @@ use crate::model::{Model, Outcome, Peer, Transaction};
 /// Maximum number of slices that are compared for the one that a reason's time was spent in.
 const MOST_SLICES: usize = 32;
 
+/// Role of a thread in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It made the call.
+    Caller,
+    /// It served it.
+    Server,
+    /// It served a nested call, or was waited for.
+    #[serde(rename = "thread")]
+    Further,
+}
+
+impl Role {
+    /// The role as a word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Server => "server",
+            Self::Further => "thread",
+        }
+    }
+}
+
 /// Task that threads waited behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockingTask {
@@ -54,8 +78,8 @@ pub struct Reason {
     pub share: f64,
     /// Thread that worked, waited or was waited for.
     pub who: Option<ThreadInfo>,
-    /// `caller`, `server`, or `thread` for another one.
-    pub role: String,
+    /// Role of that thread.
+    pub role: Role,
     /// CPUs involved.
     pub cpus: Vec<u32>,
     /// Tasks waited behind, the longest first.
@@ -152,8 +176,8 @@ pub struct SlowCall {
     /// CPUs of sender and receiver, if they differ.
     #[serde(default)]
     pub crossed: Option<(u32, u32)>,
-    /// `replied`, `delivered`, `failed`, `dead`, `frozen`, `unanswered`, `cut`.
-    pub outcome: String,
+    /// How it ended.
+    pub outcome: Outcome,
     /// Whether it is oneway.
     #[serde(default)]
     pub oneway: bool,
@@ -227,7 +251,7 @@ impl SlowCall {
             server_process: call.to_proc,
             server_name: teller.details.people().process(call.to_proc).unwrap_or_default(),
             crossed: call.crossed(),
-            outcome: outcome(call.outcome).to_owned(),
+            outcome: call.outcome,
             oneway: call.oneway,
             failure: FailureInfo::of(call),
             behind_calls: call.behind.clone(),
@@ -241,18 +265,6 @@ impl SlowCall {
             path: steps(&teller.details, call),
             verdict: String::new(),
         }
-    }
-}
-
-pub(crate) fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Replied => "replied",
-        Outcome::Delivered => "delivered",
-        Outcome::Failed => "failed",
-        Outcome::Dead => "dead",
-        Outcome::Frozen => "frozen",
-        Outcome::Unanswered => "unanswered",
-        Outcome::Cut => "cut",
     }
 }
 
@@ -335,9 +347,9 @@ impl SlowCallBuilder<'_> {
     fn reason(&self, part: &Segment, cause: Label, detail: Option<String>) -> Reason {
         let server = self.call.server.map(|server| server.tid);
         let role = match part.tid {
-            tid if tid == self.call.client.tid => "caller",
-            tid if Some(tid) == server => "server",
-            _ => "thread",
+            tid if tid == self.call.client.tid => Role::Caller,
+            tid if Some(tid) == server => Role::Server,
+            _ => Role::Further,
         };
         let who = (part.tid > 0).then(|| self.worker(part));
         Reason {
@@ -345,7 +357,7 @@ impl SlowCallBuilder<'_> {
             ns: 0,
             share: 0.0,
             who,
-            role: role.to_owned(),
+            role,
             cpus: Vec::new(),
             behind: Vec::new(),
             detail,

@@ -158,7 +158,7 @@ fn a_call_back_into_the_caller_uses_the_roles_of_the_outer_call() {
     let computed: Vec<_> =
         call.reasons.iter().filter(|reason| reason.cause.name().ends_with("_running")).collect();
     let computed: Vec<_> =
-        computed.iter().map(|reason| (reason.cause.name(), reason.role.as_str(), reason.ns)).collect();
+        computed.iter().map(|reason| (reason.cause.name(), reason.role.name(), reason.ns)).collect();
     assert_eq!(computed, [("client_running", "caller", 300), ("server_running", "server", 200)]);
 }
 

@@ -11,6 +11,7 @@ use super::{
 use crate::cause::phrase::filled;
 use crate::cause::{Chain, Label};
 use crate::event::Prio;
+use crate::model::Outcome;
 use crate::model::chain::{How, Stop};
 
 /// Reasons below this share of a transaction are omitted.
@@ -157,7 +158,7 @@ impl Reason {
 
     /// What the thread itself waited for or did.
     fn head(&self) -> String {
-        let who = || self.who.as_ref().map_or_else(String::new, |who| format!("{} {who}", self.role));
+        let who = || self.who.as_ref().map_or_else(String::new, |who| format!("{} {who}", self.role.name()));
         let mut text = match self.chain.first() {
             Some(next) if next.how == How::Owner => {
                 format!("{} waited {} {}", who(), time(self.ns), waited_for(self.cause, next))
@@ -176,8 +177,11 @@ impl Reason {
 
     fn plain_clause(&self) -> String {
         let ended = |by: &InterruptName| Some(by.to_string());
-        let who =
-            || self.who.as_ref().map_or_else(|| "the call".to_owned(), |who| format!("{} {who}", self.role));
+        let who = || {
+            self.who
+                .as_ref()
+                .map_or_else(|| "the call".to_owned(), |who| format!("{} {who}", self.role.name()))
+        };
         filled(self.cause.phrase(), &|value| match value {
             "time" => Some(time(self.ns)),
             "name" => Some(self.cause.words()),
@@ -227,7 +231,7 @@ fn opening(slow: &SlowCall) -> String {
     let mut text = slow.label.as_deref().map(tested).unwrap_or_default();
     let name = slow.method.as_deref().or(slow.code_name.as_deref());
     text.extend(name.map(|name| format!("{name}, ")));
-    let answered = matches!(slow.outcome.as_str(), "replied" | "delivered");
+    let answered = matches!(slow.outcome, Outcome::Replied | Outcome::Delivered);
     let oneway = if slow.oneway { "oneway " } else { "" };
     match slow.debug_id {
         // The driver made no transaction of it.
@@ -303,13 +307,13 @@ pub(crate) fn headline(slow: &SlowCall) -> String {
     };
     let label = slow.label.as_deref().map(tested).unwrap_or_default();
     let text = format!("{label}{caller} called {method}{callee}");
-    match (&slow.failure, slow.outcome.as_str()) {
+    match (&slow.failure, slow.outcome) {
         (Some(failure), _) => return text + ":" + &failed(slow, failure),
-        (None, "cut") if slow.oneway || slow.server.is_none() => return text + ":" + &waiting(slow),
+        (None, Outcome::Cut) if slow.oneway || slow.server.is_none() => return text + ":" + &waiting(slow),
         _ => {}
     }
-    let how = match slow.outcome.as_str() {
-        "cut" => format!("unanswered after {}", time(slow.ns)),
+    let how = match slow.outcome {
+        Outcome::Cut => format!("unanswered after {}", time(slow.ns)),
         _ => time(slow.ns),
     };
     let end = slow.reasons.first().map(|reason| format!("; {}", reason.end_of_chain()));
@@ -319,9 +323,9 @@ pub(crate) fn headline(slow: &SlowCall) -> String {
 /// Transaction in a sentence or two.
 pub(super) fn sentence(slow: &SlowCall) -> String {
     let mut text = opening(slow);
-    match (&slow.failure, slow.outcome.as_str()) {
+    match (&slow.failure, slow.outcome) {
         (Some(failure), _) => return text + &failed(slow, failure),
-        (None, "cut") => {
+        (None, Outcome::Cut) => {
             text.push_str(&waiting(slow));
             if slow.server.is_none() {
                 return text;
@@ -334,7 +338,7 @@ pub(super) fn sentence(slow: &SlowCall) -> String {
             let (took, deadline) = (time(miss.took_ns), time(miss.deadline_ns));
             _ = write!(text, " ({took} by the caller's clock, deadline {deadline})");
         }
-        (None, Some(deadline)) if slow.missed && slow.outcome != "cut" => {
+        (None, Some(deadline)) if slow.missed && slow.outcome != Outcome::Cut => {
             _ = write!(text, " (deadline {})", time(deadline));
         }
         _ => {}
@@ -360,8 +364,11 @@ pub(super) fn sentence(slow: &SlowCall) -> String {
         let _ = write!(text, ". Preempted late: {}", time(slow.late_preemption_ns));
     }
     // What it is in now may be new.
-    let now =
-        slow.reasons.iter().skip(1).find(|reason| slow.outcome == "cut" && reason.is_of(slow.parts.last()));
+    let now = slow
+        .reasons
+        .iter()
+        .skip(1)
+        .find(|reason| slow.outcome == Outcome::Cut && reason.is_of(slow.parts.last()));
     text.extend(now.map(|now| format!(". At the trace's end {}", now.clause())));
     let reasons = reasons.filter(|reason| !now.is_some_and(|now| std::ptr::eq(now, *reason)));
     let more: Vec<String> =
