@@ -1,5 +1,5 @@
 //! `binderperf trace analyze` as its users meet it: exit statuses, text, JSON.
-//! Not here: whether what it says is true (`crates/trace/tests/verdict.rs`).
+//! Not here: whether what it says is true (`crates/trace/tests/files/verdict.rs`).
 
 use std::process::Stdio;
 

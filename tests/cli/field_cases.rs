@@ -1,5 +1,5 @@
 //! The page `docs/field-cases.md`: inputs after reports from the field, each with what the program answers now.
-//! Not here: whether the answers are true (`crates/trace/tests/cases.rs`, `crates/explain/tests/cases.rs`, the doctor's
+//! Not here: whether the answers are true (`crates/trace/tests/files/cases.rs`, `crates/explain/tests/cases.rs`, the doctor's
 //! `tests/field.rs`, `others`).
 
 use std::fmt::Write;

@@ -1,15 +1,13 @@
 //! Small inputs from the field, each of a form that some program or kernel writes, with the right answer.
 //! Not here: recordings (`recordings`, `trace_cmd`), what calls waited for (`verdict`).
 
-mod support;
-
 use std::io::Cursor;
 
 use trace::report::{ProblemKind, Report};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer};
 
 fn fixture(name: &str) -> Vec<u8> {
-    support::fixture("cases", name)
+    crate::support::fixture("cases", name)
 }
 
 fn analysed(bytes: Vec<u8>) -> (Analysis, Report) {

@@ -2,8 +2,6 @@
 //! Facts: a latency test on Linux 7.2.13 in a guest, recorded by `trace-cmd record --file-version 6`, and `--file-version
 //! 7 --compression zstd`.
 
-mod support;
-
 use std::fs::File;
 use std::io::Cursor;
 use std::path::Path;
@@ -11,7 +9,7 @@ use std::path::Path;
 use trace::event::Kind;
 
 fn fixture(name: &str) -> Vec<u8> {
-    support::fixture("trace-cmd", name)
+    crate::support::fixture("trace-cmd", name)
 }
 
 /// Each event's time in microseconds, CPU, thread, and kind, with what a switch says.
