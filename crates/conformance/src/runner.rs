@@ -162,9 +162,10 @@ fn run_one(subject: &Subject, item: &Item, options: &Options, notes: &mut Vec<St
 fn judge(said: &str, status: Option<ExitStatus>, notes: &mut Vec<String>) -> Outcome {
     let mut outcome = None;
     for line in said.lines() {
-        match line.strip_prefix(RESULT) {
-            Some(result) => outcome = serde_json::from_str(result).ok(),
-            None => notes.push(line.to_owned()),
+        match line.strip_prefix(RESULT).map(serde_json::from_str) {
+            Some(Ok(result)) => outcome = Some(result),
+            // Cut short as the process died, for one.
+            Some(Err(_)) | None => notes.push(line.to_owned()),
         }
     }
     outcome.unwrap_or_else(|| {
@@ -207,7 +208,8 @@ mod tests {
         assert_eq!(judged("", 7), Outcome::Failed("its process was killed by signal 7".into()));
         assert!(matches!(judged("", 0x100), Outcome::Failed(why) if why.contains("without a result")));
         let mut notes = Vec::new();
-        assert_eq!(judge("seen\nRESULT \"Passed\"\n", None, &mut notes), Outcome::Passed);
-        assert_eq!(notes, ["seen"]);
+        let said = "seen\nRESULT \"Passed\"\nRESULT {\"Fai";
+        assert_eq!(judge(said, None, &mut notes), Outcome::Passed);
+        assert_eq!(notes, ["seen", "RESULT {\"Fai"], "one that was cut short hides nothing");
     }
 }
