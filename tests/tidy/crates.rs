@@ -18,11 +18,12 @@ fn documented(page: &str) -> Imports {
     rows.collect()
 }
 
-/// The crates of the workspace that a manifest's `[dependencies]` name.
+/// The crates of the workspace that a manifest's dependencies name, on whatever target.
 fn imported(manifest: &str, members: &BTreeSet<String>) -> BTreeSet<String> {
-    let part =
-        manifest.split("\n[").find_map(|part| part.strip_prefix("dependencies]\n")).unwrap_or_default();
-    let names = part.lines().filter_map(|line| line.split(['.', ' ', '=']).next());
+    let parts = manifest.split("\n[").filter_map(|part| part.split_once("]\n"));
+    let parts = parts.filter(|(head, _)| *head == "dependencies" || head.ends_with(".dependencies"));
+    let names =
+        parts.flat_map(|(_, lines)| lines.lines()).filter_map(|line| line.split(['.', ' ', '=']).next());
     names.filter(|name| members.contains(*name)).map(str::to_owned).collect()
 }
 
@@ -30,7 +31,9 @@ fn imported(manifest: &str, members: &BTreeSet<String>) -> BTreeSet<String> {
 fn faults(page: &str, crates: &Imports) -> Vec<String> {
     let documented = documented(page);
     let wrong = crates.iter().filter(|(name, imports)| documented.get(*name) != Some(*imports));
-    wrong.map(|(name, imports)| format!("ARCHITECTURE.md: {name} imports {imports:?}")).collect()
+    let wrong = wrong.map(|(name, imports)| format!("ARCHITECTURE.md: {name} imports {imports:?}"));
+    let gone = documented.keys().filter(|name| !crates.contains_key(*name));
+    wrong.chain(gone.map(|name| format!("ARCHITECTURE.md: there is no crate {name}"))).collect()
 }
 
 #[test]
@@ -48,9 +51,11 @@ fn the_table_of_crates_has_what_cargo_has() {
 #[test]
 fn a_row_that_lacks_an_import_is_found() {
     let members = ["a", "b", "c"].map(str::to_owned).into();
-    let manifest = "[package]\nname = \"c\"\n\n[dependencies]\na.workspace = true\nb = { path = \"../b\" }\nx.workspace = true\n\n[dev-dependencies]\nc.workspace = true\n";
+    let manifest = "[package]\nname = \"c\"\n\n[dependencies]\na.workspace = true\nx.workspace = true\n\n[target.'cfg(unix)'.dependencies]\nb = { path = \"../b\" }\n\n[dev-dependencies]\nc.workspace = true\n";
     let crates = Imports::from([("c".to_owned(), imported(manifest, &members))]);
     assert_eq!(faults("| `c` | is what it is | `a`, `b` | – |\n", &crates), [""; 0]);
+    let gone = "| `c` | is | `a`, `b` | – |\n| `d` | was | – | – |\n";
+    assert_eq!(faults(gone, &crates), ["ARCHITECTURE.md: there is no crate d"]);
     for page in ["| `c` | is what it is | `a` | – |\n", "| `c` | it is | `a`, `b`, `x` | – |\n", ""] {
         assert_eq!(faults(page, &crates).len(), 1, "{page}");
     }
