@@ -188,7 +188,7 @@ class Rust:
                 file.add("if", one.start(), function(begin), text[begin:end], (begin, "crate::bp::way(NUMBER, "), (end, ")"))
         for one in re.finditer(r"^ +(\S[^\n]*) => \{$", code, flags=re.M):
             if function(one.start()):
-                file.add("case", one.start(1), function(one.start()), one.group(1), (one.end(), " let _ = crate::bp::at(NUMBER);"))
+                file.add("case", one.start(1), function(one.start()), text[one.start(1):one.end(1)], (one.end(), " let _ = crate::bp::at(NUMBER);"))
         for one in re.finditer(r"[;{}]\s*\n +((?:[\w.]|::)*?(\w+)\([^;{}]*\)\??;)$", code, flags=re.M):
             at, open_at = one.start(1), one.end(2)
             whole = closing(code, open_at) in (one.end(1) - 2, one.end(1) - 3)
