@@ -335,7 +335,7 @@ fn marks_go_to_the_shared_buffer_where_the_kernel_copies_them() {
     let called = record(&file, &["--shared-marks", "sched", "--", "sh", "-c", script]);
     if called.code == Some(2) {
         called.complained("cannot copy marks");
-        return Need::Tracefs.lacks("this kernel cannot copy marks").skip();
+        return Need::Feature.lacks("this kernel cannot copy marks").skip();
     }
     assert!(called.stdout.trim().ends_with("tracing"), "the top level: {}", called.stdout);
     let text = std::fs::read(&file).expect("a recording");

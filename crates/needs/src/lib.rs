@@ -37,10 +37,12 @@ pub enum Need {
     Kernel,
     /// A build of this program of another kind.
     Build,
+    /// A function that only newer kernels have.
+    Feature,
 }
 
 /// Each need with the word for it in `BINDERPERF_REQUIRE` and in reports.
-const WORDS: [(Need, &str); 12] = [
+const WORDS: [(Need, &str); 13] = [
     (Need::Realtime, "realtime"),
     (Need::Tracefs, "tracefs"),
     (Need::Driver, "driver"),
@@ -53,6 +55,7 @@ const WORDS: [(Need, &str); 12] = [
     (Need::Programs, "programs"),
     (Need::Kernel, "kernel"),
     (Need::Build, "build"),
+    (Need::Feature, "feature"),
 ];
 
 impl Need {

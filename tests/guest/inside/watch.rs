@@ -19,7 +19,7 @@ fn reports_of_failed_calls_are_caught() {
     let called = end(watch);
     if called.code == Some(3) {
         called.complained("the driver's reports over netlink are not heard");
-        return Need::Driver.lacks("it does not report over netlink").skip();
+        return Need::Feature.lacks("the driver does not report over netlink").skip();
     }
     called.ended(1).printed("reports>0: reports is ");
     let mut entries = fs::read_dir(&out).expect("there").flatten();
