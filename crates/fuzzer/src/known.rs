@@ -195,7 +195,7 @@ pub static ALL: &[Known] = &[
         let freezes = matches!(place.step.action, Action::Freeze(_, true));
         freezes && others == "ok" && rust == "EAGAIN" && (0..place.number).any(|at| place.calls_again(at))
     }),
-    // The Rust driver refuses a second call whether its target is dead or not.
+    // The Rust driver refuses a second call to a handle whether its owner is dead or not.
     ends(RUST, "TX-13", |place, others, rust| {
         let own = |at: &usize| {
             let step = place.step_at(*at);
