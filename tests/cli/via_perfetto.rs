@@ -1,4 +1,4 @@
-//! `binderperf trace record --via perfetto` with a stand-in for Perfetto's recorder: what it is told, each way in which
+//! `binderperf trace record --via perfetto` with a stand-in for Perfetto's recorder: its configuration, each way in which
 //! it can fail, misses.
 //! Not here: the recorder itself; recordings by tracefs (`trace_record`).
 
