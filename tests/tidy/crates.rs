@@ -27,7 +27,7 @@ fn imported(manifest: &str, members: &BTreeSet<String>) -> BTreeSet<String> {
     names.filter(|name| members.contains(*name)).map(str::to_owned).collect()
 }
 
-/// What is wrong with the table, if these are the crates.
+/// Differences between the table and these crates.
 fn faults(page: &str, crates: &Imports) -> Vec<String> {
     let documented = documented(page);
     let wrong = crates.iter().filter(|(name, imports)| documented.get(*name) != Some(*imports));
