@@ -11,138 +11,81 @@ type Config = BTreeMap<String, String>;
 /// The parts of a condition, joined by `&&`, that do not hold. Parts that cannot be judged, such as macros, are left
 /// out.
 pub(super) fn unmet(condition: &str, config: &Config) -> Vec<String> {
-    let parts = conjuncts(condition);
+    let alternatives = split(condition, "||");
+    let parts = if alternatives.len() == 1 { split(condition, "&&") } else { vec![condition.trim()] };
     parts.into_iter().filter(|part| holds(part, config) == Some(false)).map(str::to_owned).collect()
 }
 
-/// Splits at the outermost `&&`.
-fn conjuncts(condition: &str) -> Vec<&str> {
-    let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0_i32);
-    let bytes = condition.as_bytes();
-    for (at, byte) in bytes.iter().enumerate() {
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth -= 1,
-            b'|' if depth == 0 => return vec![condition.trim()],
-            b'&' if depth == 0 && bytes.get(at + 1) == Some(&b'&') => {
+/// Splits at an operator outside brackets and quotes.
+fn split<'a>(condition: &'a str, operator: &str) -> Vec<&'a str> {
+    let (mut parts, mut from, mut depth, mut is_quoted) = (Vec::new(), 0, 0_i32, false);
+    for (at, letter) in condition.char_indices() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ if depth == 0 && !is_quoted && at >= from && condition[at..].starts_with(operator) => {
                 parts.push(condition[from..at].trim());
-                from = at + 2;
+                from = at + operator.len();
             }
             _ => {}
         }
     }
-    parts.push(condition.get(from..).unwrap_or_default().trim());
+    parts.push(condition[from..].trim());
     parts
 }
 
-/// Whether a condition holds; `None`: it cannot be told.
-pub(super) fn holds(condition: &str, config: &Config) -> Option<bool> {
-    let tokens = tokens(condition)?;
-    let mut parser = Parser { tokens: &tokens, config };
-    let value = parser.either()?;
-    parser.tokens.is_empty().then_some(value)
-}
-
-/// Words and operators; `None` if there is a macro.
-fn tokens(condition: &str) -> Option<Vec<String>> {
-    let mut tokens = Vec::new();
-    let mut rest = condition.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let len = match first {
-            '$' => return None,
-            '"' => rest[1..].find('"')? + 2,
-            '(' | ')' => 1,
-            '!' if rest.starts_with("!=") => 2,
-            '!' => 1,
-            '&' | '|' | '=' | '<' | '>' => {
-                let double = ["&&", "||", "<=", ">="].iter().any(|operator| rest.starts_with(operator));
-                if double { 2 } else { 1 }
-            }
-            _ => rest.find(|c: char| " \t()!&|=<>\"$".contains(c)).unwrap_or(rest.len()),
-        };
-        tokens.push(rest[..len].to_owned());
-        rest = rest[len..].trim_start();
+/// Whether a condition holds; `None`: it cannot be told, as of macros.
+fn holds(condition: &str, config: &Config) -> Option<bool> {
+    for (operator, decides) in [("||", true), ("&&", false)] {
+        let parts = split(condition, operator);
+        if parts.len() > 1 {
+            let values: Vec<Option<bool>> = parts.into_iter().map(|part| holds(part, config)).collect();
+            return match values.contains(&Some(decides)) {
+                true => Some(decides),
+                false => (!values.contains(&None)).then_some(!decides),
+            };
+        }
     }
-    Some(tokens)
-}
-
-struct Parser<'a> {
-    tokens: &'a [String],
-    config: &'a Config,
-}
-
-impl Parser<'_> {
-    fn takes(&mut self, token: &str) -> bool {
-        let is_next = self.tokens.first().is_some_and(|next| next == token);
-        if is_next {
-            self.tokens = &self.tokens[1..];
-        }
-        is_next
-    }
-
-    fn either(&mut self) -> Option<bool> {
-        let mut value = self.both()?;
-        while self.takes("||") {
-            value |= self.both()?;
-        }
-        Some(value)
-    }
-
-    fn both(&mut self) -> Option<bool> {
-        let mut value = self.one()?;
-        while self.takes("&&") {
-            value &= self.one()?;
-        }
-        Some(value)
-    }
-
-    fn one(&mut self) -> Option<bool> {
-        if self.takes("!") {
-            return Some(!self.one()?);
-        }
-        if self.takes("(") {
-            let value = self.either()?;
-            return self.takes(")").then_some(value);
-        }
-        let left = self.word()?;
-        let operators = ["=", "!=", "<=", ">=", "<", ">"];
-        let Some(operator) = operators.into_iter().find(|operator| self.takes(operator)) else {
-            return Some(left != "n" && !left.is_empty());
-        };
-        let right = self.word()?;
-        let order = match (left.parse::<i64>(), right.parse::<i64>()) {
-            (Ok(left), Ok(right)) => left.cmp(&right),
-            _ => left.cmp(&right),
-        };
-        Some(match operator {
+    let one = condition.trim();
+    for operator in ["!=", "<=", ">=", "=", "<", ">"].into_iter().filter(|_| !one.starts_with(['(', '!'])) {
+        let Some((left, right)) = one.split_once(operator) else { continue };
+        let (left, right) = (word(left, config)?, word(right, config)?);
+        let numbers = left.parse::<i64>().ok().zip(right.parse::<i64>().ok());
+        let order = numbers.map_or_else(|| left.cmp(right), |(left, right)| left.cmp(&right));
+        return Some(match operator {
             "=" => order.is_eq(),
             "!=" => order.is_ne(),
             "<=" => order.is_le(),
             ">=" => order.is_ge(),
             "<" => order.is_lt(),
             _ => order.is_gt(),
-        })
+        });
     }
+    if let Some(rest) = one.strip_prefix('!') {
+        return Some(!holds(rest, config)?);
+    }
+    if let Some(inner) = one.strip_prefix('(') {
+        return holds(inner.strip_suffix(')')?, config);
+    }
+    word(one, config).map(|value| value != "n" && !value.is_empty())
+}
 
-    /// The value of an option or of a constant.
-    fn word(&mut self) -> Option<String> {
-        let (first, rest) = self.tokens.split_first()?;
-        self.tokens = rest;
-        if let Some(text) = first.strip_prefix('"') {
-            return Some(text.trim_end_matches('"').to_owned());
-        }
-        let is_word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        if !is_word(first) {
-            return None;
-        }
-        let is_constant =
-            ["y", "m", "n"].contains(&first.as_str()) || first.starts_with(|c: char| c.is_ascii_digit());
-        if is_constant {
-            return Some(first.replace('m', "y"));
-        }
-        Some(
-            self.config.get(first).map_or_else(|| "n".to_owned(), |value| value.trim_matches('"').to_owned()),
-        )
+/// The value of an option or of a constant.
+fn word<'a>(text: &'a str, config: &'a Config) -> Option<&'a str> {
+    let text = text.trim();
+    if let Some(quoted) = text.strip_prefix('"') {
+        return quoted.strip_suffix('"');
+    }
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if text.is_empty() || !text.chars().all(is_word) {
+        return None;
+    }
+    match text {
+        "y" | "m" => Some("y"),
+        "n" => Some("n"),
+        _ if text.starts_with(|c: char| c.is_ascii_digit()) && !config.contains_key(text) => Some(text),
+        _ => Some(config.get(text).map_or("n", |value| value.trim_matches('"'))),
     }
 }
 
@@ -163,8 +106,12 @@ mod tests {
             ("!B && A", Some(true)),
             ("A && (B || !A)", Some(false)),
             ("B || A", Some(true)),
-            ("N>4", Some(true)),
-            ("N < 16 && TEXT=\"arm\"", Some(true)),
+            ("N=8 && TEXT=\"arm\"", Some(true)),
+            ("N>4 && N < 16", Some(true)),
+            ("!A || N >= 10", Some(false)),
+            ("A || $(x)", Some(true)),
+            ("64BIT && !(A && B)", Some(true)),
+            ("TEXT=\"a || b\" || (B)", Some(false)),
             ("TEXT != arm", Some(true)),
             ("A=y", Some(true)),
             ("A != m", Some(false)),
