@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use intake::IntakeError;
+use thiserror::Error;
 
 use super::arch::Arch;
 
 /// Everything that can prevent a command from running in a guest. `Display` says what was tried, what failed and what
 /// to do.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VmError {
     /// QEMU is not installed and could not be installed.
+    #[error("no {program} in PATH; {remedy}")]
     NoQemu {
         /// The program looked for.
         program: &'static str,
@@ -23,11 +25,14 @@ pub enum VmError {
         remedy: String,
     },
     /// QEMU itself failed, with this output.
+    #[error("QEMU ended before the guest did: {0}")]
     Qemu(String),
     /// KVM failed, with this output of QEMU, and emulation was no option: KVM was requested, or the command had
     /// started.
+    #[error("KVM gave up: {0}; run it again with --accel tcg")]
     Kvm(String),
     /// The given kernel is not usable.
+    #[error("'{given}' is not a bootable kernel: {why}")]
     BadKernel {
         /// The file or name as given.
         given: String,
@@ -35,6 +40,10 @@ pub enum VmError {
         why: String,
     },
     /// No kernel was found.
+    #[error(
+        "no kernel for {wanted}; tried:{}\ngive one with vm --kernel FILE or run --vm=FILE (a bzImage or Debian's .deb)",
+        Below(tried)
+    )]
     NoKernel {
         /// The requested kernel.
         wanted: String,
@@ -42,6 +51,11 @@ pub enum VmError {
         tried: Vec<String>,
     },
     /// There is no build of this program for the guest's architecture.
+    #[error(
+        "no binderperf for {arch}; looked for:{}\n`make release` builds it, as does `rustup target add {target}; cargo build \
+         --release --target {target}`; or put it there, or name it with --binary FILE",
+        Below(&looked.iter().map(|path| path.display()).collect::<Vec<_>>())
+    )]
     NoProgram {
         /// The guest's architecture.
         arch: Arch,
@@ -51,6 +65,7 @@ pub enum VmError {
         looked: Vec<PathBuf>,
     },
     /// A program cannot run in the guest.
+    #[error("{} cannot run in a guest: {why}", path.display())]
     BadProgram {
         /// The program's file.
         path: PathBuf,
@@ -58,6 +73,7 @@ pub enum VmError {
         why: String,
     },
     /// A file tree cannot be the guest's root.
+    #[error("{} cannot be a guest's root: {why}", path.display())]
     BadRoot {
         /// The folder or archive.
         path: PathBuf,
@@ -65,6 +81,7 @@ pub enum VmError {
         why: String,
     },
     /// A host tool failed or is missing.
+    #[error("{command}: {why}")]
     Tool {
         /// The command line.
         command: String,
@@ -72,6 +89,7 @@ pub enum VmError {
         why: String,
     },
     /// A host file could not be read or written.
+    #[error("{doing}: {}", sys::errno::describe(source))]
     Host {
         /// The operation.
         doing: String,
@@ -79,12 +97,16 @@ pub enum VmError {
         source: io::Error,
     },
     /// It sends more than is taken, or it cannot be written here.
-    Intake(IntakeError),
+    #[error(transparent)]
+    Intake(#[from] IntakeError),
     /// The command's standard output could not be written.
-    Output(io::Error),
+    #[error("passing on the command's standard output: {}", sys::errno::describe(.0))]
+    Output(#[source] io::Error),
     /// A signal of this name asked this process to stop, and the command had not started or did not stop.
+    #[error("stopped by {0}; the guest was ended")]
     Stopped(&'static str),
     /// The kernel panicked.
+    #[error("the guest's kernel panicked ({what}){}", Excerpt(console))]
     Panic {
         /// The panic's first line.
         what: String,
@@ -92,6 +114,7 @@ pub enum VmError {
         console: String,
     },
     /// The guest did not report that it is up.
+    #[error("the guest did not come up within {} s{}", after.as_secs(), Excerpt(console))]
     NeverStarted {
         /// The time limit.
         after: Duration,
@@ -99,6 +122,10 @@ pub enum VmError {
         console: String,
     },
     /// The command did not end in time.
+    #[error(
+        "the command was still running after {} s and the guest was ended (raise --timeout){}",
+        after.as_secs(), Excerpt(console)
+    )]
     Timeout {
         /// The time limit.
         after: Duration,
@@ -106,6 +133,7 @@ pub enum VmError {
         console: String,
     },
     /// The guest's start-up failed: a module, the frame port, or starting the command.
+    #[error("the guest could not run the command: {said}{}", Excerpt(console))]
     Guest {
         /// The guest's message.
         said: String,
@@ -113,6 +141,10 @@ pub enum VmError {
         console: String,
     },
     /// The kernel runs but has no Binder driver.
+    #[error(
+        "kernel {release} has no Binder driver: {said}; it needs CONFIG_ANDROID_BINDER_IPC built in, or a binder_linux module \
+         (--modules DIR)"
+    )]
     NoBinder {
         /// What the guest looked for.
         said: String,
@@ -120,6 +152,7 @@ pub enum VmError {
         release: String,
     },
     /// The guest went down without a message. The relevant console lines.
+    #[error("the guest went down before the command ended{}", Excerpt(.0))]
     Lost(String),
 }
 
@@ -171,89 +204,32 @@ impl VmError {
     }
 }
 
-/// Console lines, indented below the message.
-struct Excerpt<'a>(&'a str);
+/// Lines of a text, indented below a message.
+pub(super) struct Quoted<'a>(pub(super) &'a str);
 
-impl fmt::Display for Excerpt<'_> {
+impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("; its console stayed empty");
-        }
-        f.write_str("; its console:")?;
         self.0.lines().try_for_each(|line| write!(f, "\n  | {line}"))
     }
 }
 
-impl From<IntakeError> for VmError {
-    fn from(error: IntakeError) -> Self {
-        Self::Intake(error)
-    }
-}
+/// The console's lines behind a message.
+struct Excerpt<'a>(&'a str);
 
-impl fmt::Display for VmError {
+impl fmt::Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoQemu { program, remedy } => write!(f, "no {program} in PATH; {remedy}"),
-            Self::Qemu(said) => write!(f, "QEMU ended before the guest did: {said}"),
-            Self::Kvm(said) => {
-                write!(f, "KVM gave up: {said}; run it again with --accel tcg")
-            }
-            Self::BadKernel { given, why } => write!(f, "'{given}' is not a bootable kernel: {why}"),
-            Self::NoKernel { wanted, tried } => {
-                write!(f, "no kernel for {wanted}; tried:")?;
-                tried.iter().try_for_each(|attempt| write!(f, "\n  - {attempt}"))?;
-                f.write_str("\ngive one with vm --kernel FILE or run --vm=FILE (a bzImage or Debian's .deb)")
-            }
-            Self::NoProgram { arch, target, looked } => {
-                write!(f, "no binderperf for {arch}; looked for:")?;
-                looked.iter().try_for_each(|path| write!(f, "\n  - {}", path.display()))?;
-                write!(
-                    f,
-                    "\n`make release` builds it, as does `rustup target add {target}; cargo build --release --target \
-                     {target}`; or put it there, or name it with --binary FILE"
-                )
-            }
-            Self::BadProgram { path, why } => write!(f, "{} cannot run in a guest: {why}", path.display()),
-            Self::BadRoot { path, why } => write!(f, "{} cannot be a guest's root: {why}", path.display()),
-            Self::Tool { command, why } => write!(f, "{command}: {why}"),
-            Self::Host { doing, source } => write!(f, "{doing}: {}", sys::errno::describe(source)),
-            Self::Intake(error) => error.fmt(f),
-            Self::Output(source) => {
-                write!(f, "passing on the command's standard output: {}", sys::errno::describe(source))
-            }
-            Self::Stopped(signal) => write!(f, "stopped by {signal}; the guest was ended"),
-            Self::Panic { what, console } => {
-                write!(f, "the guest's kernel panicked ({what}){}", Excerpt(console))
-            }
-            Self::NeverStarted { after, console } => {
-                write!(f, "the guest did not come up within {} s{}", after.as_secs(), Excerpt(console))
-            }
-            Self::Timeout { after, console } => write!(
-                f,
-                "the command was still running after {} s and the guest was ended (raise --timeout){}",
-                after.as_secs(),
-                Excerpt(console)
-            ),
-            Self::Guest { said, console } => {
-                write!(f, "the guest could not run the command: {said}{}", Excerpt(console))
-            }
-            Self::NoBinder { said, release } => write!(
-                f,
-                "kernel {release} has no Binder driver: {said}; it needs CONFIG_ANDROID_BINDER_IPC built in, or a \
-                 binder_linux module (--modules DIR)"
-            ),
-            Self::Lost(console) => {
-                write!(f, "the guest went down before the command ended{}", Excerpt(console))
-            }
+        match self.0 {
+            "" => f.write_str("; its console stayed empty"),
+            text => write!(f, "; its console:{}", Quoted(text)),
         }
     }
 }
 
-impl std::error::Error for VmError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Host { source, .. } | Self::Output(source) => Some(source),
-            _ => None,
-        }
+/// Items below a message, a line each.
+pub(super) struct Below<'a, T>(pub(super) &'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Below<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|one| write!(f, "\n  - {one}"))
     }
 }

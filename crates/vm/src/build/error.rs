@@ -5,17 +5,21 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::VmError;
+use thiserror::Error;
+
+use crate::error::{Below, Quoted, VmError};
 
 use super::dropped::Dropped;
 
 /// Everything that can keep a kernel from being built. `Display` says what was tried, what failed and what to do.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Fetching, unpacking or keeping failed.
-    Vm(VmError),
+    #[error(transparent)]
+    Vm(#[from] VmError),
     /// The source is none, or cannot be built as it is.
+    #[error("no kernel can be built from '{given}': {why}")]
     Source {
         /// The source as given.
         given: String,
@@ -23,6 +27,7 @@ pub enum BuildError {
         why: String,
     },
     /// Programs that build a kernel are missing.
+    #[error("{who} cannot build this kernel; missing:{}\n{remedy}", Below(programs))]
     Missing {
         /// The tools that build with them.
         who: String,
@@ -32,8 +37,10 @@ pub enum BuildError {
         remedy: String,
     },
     /// Kconfig did not take options.
+    #[error("this source does not take these options:{}", Below(.0))]
     Options(Vec<Dropped>),
     /// A patch does not apply.
+    #[error("{} does not apply: {said}", file.display())]
     Patch {
         /// The patch's file.
         file: PathBuf,
@@ -41,6 +48,11 @@ pub enum BuildError {
         said: String,
     },
     /// The file system has too little room.
+    #[error(
+        "too little room in {}: {} free, the build may take {}; `binderperf vm kernels --clean` removes sources and objects of \
+         earlier builds",
+        folder.display(), Gb(*free), Gb(*needed)
+    )]
     Space {
         /// A folder on it.
         folder: PathBuf,
@@ -50,11 +62,13 @@ pub enum BuildError {
         free: u64,
     },
     /// The build filled the file system.
+    #[error("the build ended because no space is left on the device (ENOSPC); its log: {}", log.display())]
     Full {
         /// The build's log.
         log: PathBuf,
     },
     /// A step of the build failed.
+    #[error("{step} failed; its log: {}; the first error:{}", log.display(), Quoted(first))]
     Failed {
         /// The step.
         step: String,
@@ -64,6 +78,7 @@ pub enum BuildError {
         first: String,
     },
     /// A signal of this name asked this process to stop.
+    #[error("stopped by {0}; the next build goes on from here")]
     Stopped(&'static str),
 }
 
@@ -92,12 +107,6 @@ impl BuildError {
     }
 }
 
-impl From<VmError> for BuildError {
-    fn from(error: VmError) -> Self {
-        Self::Vm(error)
-    }
-}
-
 /// Bytes in GB.
 struct Gb(u64);
 
@@ -106,44 +115,3 @@ impl fmt::Display for Gb {
         write!(f, "{:.1} GB", self.0 as f64 / 1e9)
     }
 }
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Vm(error) => error.fmt(f),
-            Self::Source { given, why } => write!(f, "no kernel can be built from '{given}': {why}"),
-            Self::Missing { who, programs, remedy } => {
-                write!(f, "{who} cannot build this kernel; missing:")?;
-                programs.iter().try_for_each(|program| write!(f, "\n  - {program}"))?;
-                write!(f, "\n{remedy}")
-            }
-            Self::Options(dropped) => {
-                f.write_str("this source does not take these options:")?;
-                dropped.iter().try_for_each(|one| write!(f, "\n  - {one}"))
-            }
-            Self::Patch { file, said } => write!(f, "{} does not apply: {said}", file.display()),
-            Self::Space { folder, needed, free } => write!(
-                f,
-                "too little room in {}: {} free, the build may take {}; `binderperf vm kernels --clean` removes sources \
-                 and objects of earlier builds",
-                folder.display(),
-                Gb(*free),
-                Gb(*needed)
-            ),
-            Self::Full { log } => {
-                write!(
-                    f,
-                    "the build ended because no space is left on the device (ENOSPC); its log: {}",
-                    log.display()
-                )
-            }
-            Self::Failed { step, log, first } => {
-                write!(f, "{step} failed; its log: {}; the first error:", log.display())?;
-                first.lines().try_for_each(|line| write!(f, "\n  | {line}"))
-            }
-            Self::Stopped(signal) => write!(f, "stopped by {signal}; the next build goes on from here"),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
