@@ -1,12 +1,12 @@
 //! Contract section 11: freezing a process that is going away (FRZ-11).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::prelude::*;
 
 /// Processes that come and go. On a kernel that poisons freed memory, a driver that used a freed node met it within 30.
-const ROUNDS: u64 = 150;
+const ROUNDS: usize = 150;
 /// Nodes of each.
 const NODES: u64 = 100;
 
@@ -14,7 +14,9 @@ pub(super) fn frz_11_freezing_what_goes_away(kit: &Kit) -> Verdict {
     kit.device()?;
     kit.can_freeze()?;
     let stop = Arc::new(AtomicBool::new(false));
-    let (freezer, worker, flag) = (kit.open()?, Worker::new()?, Arc::clone(&stop));
+    let freezes = Arc::new(AtomicUsize::new(0));
+    let (freezer, worker, flag, count) =
+        (kit.open()?, Worker::new()?, Arc::clone(&stop), Arc::clone(&freezes));
     let task = freezer.start_on(&worker, move |process| {
         let freeze =
             |enable| process.conn.freeze(FreezeInfo { pid: std::process::id(), enable, timeout_ms: 0 });
@@ -22,13 +24,17 @@ pub(super) fn frz_11_freezing_what_goes_away(kit: &Kit) -> Verdict {
             // EAGAIN while something is pending.
             let _ = freeze(1);
             let _ = freeze(0);
+            count.fetch_add(1, Ordering::Relaxed);
         }
         freeze(0)
     })?;
     let draft = (0..NODES).fold(Draft::default(), |draft, number| {
         draft.object(&flat_object(object::BINDER, 0x10_0000 + number * 8, number))
     });
-    let came_and_went = (0..ROUNDS).try_for_each(|_| {
+    let came_and_went = (0..ROUNDS).try_for_each(|round| {
+        // On a busy machine the rounds would all be over before that thread has run.
+        let keeps_up = sys::patience::until(PATIENCE, || freezes.load(Ordering::Relaxed) >= round);
+        ensure(keeps_up, || format!("{round} FREEZE and thaw took longer than {PATIENCE:?}"))?;
         // Served by another OS process, which is not frozen.
         let process = kit.open()?;
         process.send(Handle::CONTEXT_MANAGER, 0, TransactionFlags::ONEWAY, draft.payload())
