@@ -202,7 +202,19 @@ fn lp_08_the_last_idle_thread_is_first(kit: &Kit) -> Verdict {
     let call = pair.server.read()?.call()?;
     expect("what comes first of a call and a oneway call behind it", call.code, 1)?;
     pair.server.finish_call()?;
-    expect("what comes behind the call", pair.server.read()?.call()?.code, 2)
+    expect("what comes behind the call", pair.server.read()?.call()?.code, 2)?;
+    // A call between two oneway calls of another thread, which go to two nodes: at one the second waits for the first.
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    let other = kit.hand_over(&server, &client, Node::number(2))?;
+    client.round_trip("a call", handle, &server)?;
+    client.send_oneway(handle, 1, b"")?;
+    client.on(&Worker::new()?, move |client| client.start_call(handle, 2, b""))?;
+    client.send_oneway(other, 3, b"")?;
+    for (code, what) in [(1, "the oneway call"), (2, "the other thread's call behind it")] {
+        expect(what, server.read()?.call()?.code, code)?;
+    }
+    server.finish_call()?;
+    expect("the oneway call behind that", server.read()?.call()?.code, 3)
 }
 
 fn lp_09_a_busy_thread_takes_no_other_work(kit: &Kit) -> Verdict {

@@ -16,6 +16,7 @@ use super::core::{DirectCall, Host, ProcSnapshot, ThreadSnapshot};
 use crate::priority;
 use crate::rpc::codec::Message;
 use crate::rpc::protocol::{Item, Link, OUTBOX_SIZE, ProcId, ThreadKey};
+use crate::shm::Corrupt;
 use crate::shm::call_slot::{self, CallSlots};
 use crate::shm::doorbell::{self, Bell, Doorbells, NEED_RETURN};
 use crate::shm::lease::{self, Lease, Range};
@@ -186,7 +187,7 @@ impl MemoryHost {
     pub(super) fn more(&mut self, proc: ProcId) {
         let Some(client) = self.clients.get_mut(&proc) else { return };
         while let Some(item) = client.waiting.pop_front() {
-            match client.producer.push(&item.encode()) {
+            match client.push(&item) {
                 Ok(true) => {
                     client.ring(&item);
                     self.budgets.waited(client.pid, 1);
@@ -283,6 +284,16 @@ impl ClientMemory {
         in_inbox.for_each(|item| unread.note(&item));
         self.waiting.iter().for_each(|item| unread.note(item));
         unread
+    }
+
+    /// Puts an item into the inbox, and counts it for callers. Items that find no room are not counted: calls may
+    /// overtake them.
+    fn push(&mut self, item: &Item) -> Result<bool, Corrupt> {
+        let pushed = self.producer.push(&item.encode())?;
+        if pushed {
+            self.bells.set_records(self.producer.pushed());
+        }
+        Ok(pushed)
     }
 
     /// Wakes the threads that an item is for.
@@ -489,7 +500,7 @@ impl Host for MemoryHost {
         let Some(client) = self.clients.get_mut(&to) else { return };
         // Behind waiting items, to keep the order.
         let pushed = match client.waiting.is_empty() {
-            true => client.producer.push(&item.encode()),
+            true => client.push(&item),
             false => Ok(false),
         };
         match pushed {

@@ -56,11 +56,9 @@ impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
         }
         let thread = self.thread.thread();
         let lineage = thread.lineage().map_or(Lineage::EMPTY, |lineage| *lineage);
-        let behind_call = oneway && thread.awaited_slot().is_some();
         let transact = Transact {
             kind: TransactKind::Call { handle },
             lineage,
-            behind_call,
             sched: inherit::sending(self.thread.who, self.thread.own().before),
             ..self.blank()
         };
@@ -97,6 +95,8 @@ impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
             cpu: sys::sched::current_cpu(),
             sched: mine,
             mark: trace_number,
+            // Before the call is published (contract LP-08).
+            behind: channel.bells.records(),
             lineage,
         };
         let call = match channel.call_slots.publish(call_slot, &header, payload) {

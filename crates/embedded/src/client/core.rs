@@ -7,6 +7,7 @@
 //! - [`threads`]: the table of threads, idle threads, the looper pool.
 //! - [`routing`]: assigns work to threads.
 //! - [`broker_items`]: applies the broker's items.
+//! - [`arrival_order`]: which of calls through call slots and the broker's records comes first.
 //! - [`slot_call`], [`slot_calls`]: a call through a call slot, and its effect on threads, handles and nodes.
 //! - [`channel_table`]: the handles and nodes that calls through call slots may use.
 //! - [`node_pins`]: nodes in use by such calls.
@@ -15,6 +16,7 @@
 //! its neighbours). A channel is opaque here: the core reads its numbers, never its memory.
 //! Facts: contract sections 4 and 5; `binder_thread`, `binder_proc` in `binder.c`, Linux 7.2.
 
+mod arrival_order;
 mod broker_items;
 pub(crate) mod channel_table;
 mod node_pins;
@@ -31,6 +33,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::rpc::protocol::{Delivery, ProcId, Request};
+use arrival_order::ArrivalOrder;
 use channel_table::ChannelTable;
 use slot_call::{BoxedCall, SlotReply, SlotTicket};
 use thread::Thread;
@@ -147,6 +150,7 @@ pub(crate) struct Core {
     seeker: Option<u32>,
     pub(crate) pool: LooperPool,
     pub(crate) channels: ChannelTable,
+    order: ArrivalOrder,
     pub(crate) effects: Vec<Effect>,
 }
 
@@ -162,6 +166,7 @@ impl Core {
             seeker: None,
             pool: LooperPool::default(),
             channels: ChannelTable::default(),
+            order: ArrivalOrder::new(),
             effects: Vec::with_capacity(16),
         }
     }

@@ -1,5 +1,6 @@
 //! Takes in new items of a process: the broker's records, and calls and replies in call slots.
-//! Not here: which thread an item is for (`core`), the records' ring (`shm::ring`).
+//! Not here: which thread an item is for, and whether a call comes before a record (`core`), the records' ring
+//! (`shm::ring`).
 //! Facts: contract LP-08, TX-06, TX-10.
 
 use std::sync::atomic::Ordering;
@@ -52,6 +53,10 @@ impl Intake<'_, '_> {
                 self.take_in_records();
             }
             self.take_in_slot_calls();
+            // A call may count more records than there are: it waits for none of those.
+            if self.thread.state.core.has_calls_behind_records() && !process.inbox_has_records() {
+                self.thread.state.core.end_waits();
+            }
             if !process.anything_new() {
                 break;
             }
@@ -69,6 +74,7 @@ impl Intake<'_, '_> {
                     if let Ok(item) = Item::decode(&record) {
                         self.accept(item);
                     }
+                    self.thread.state.core.count_record();
                 }
                 Ok(false) => break,
                 // The broker left corrupt counts: nothing more can be read, and waiting threads get an error.
@@ -90,10 +96,9 @@ impl Intake<'_, '_> {
             }
             Item::PeerGone { peer } => self.accept_peer_gone(peer),
             item => {
-                if let Item::Deliver { delivery } = &item
-                    && delivery.behind_call
-                {
-                    self.take_in_calls_of(delivery.from.proc);
+                if matches!(item, Item::Deliver { .. } | Item::Work { .. }) {
+                    // Calls that were made before it (contract LP-08).
+                    self.take_in_slot_calls();
                 }
                 if let Some(answer) = self.thread.state.core.accept(item) {
                     self.thread.process.take_trace_numbers(&answer);
@@ -137,9 +142,9 @@ impl Intake<'_, '_> {
         if !self.thread.state.core.channels.is_settled() {
             self.look_again();
         }
-        // Call slots do not record the order of calls. Where policies are inherited, a real-time call goes
-        // first: the thread that takes calls in was most likely boosted for it, and would lose the boost by
-        // serving another.
+        // Call slots do not record the order of calls among each other. Where policies are inherited, a real-time
+        // call goes first: the thread that takes calls in was most likely boosted for it, and would lose the
+        // boost by serving another.
         let rt_first = self.thread.process.settings.inherit == Inherit::Rt;
         let mut postponed = Vec::new();
         for bit in self.thread.process.bells.take_ready() {
@@ -148,22 +153,11 @@ impl Intake<'_, '_> {
                 let Some(call) = self.take_call(&channel, call_slot) else { continue };
                 match rt_first && !is_realtime(call.request.header.sched.policy) {
                     true => postponed.push(call),
-                    false => self.thread.state.core.accept_slot_call(call),
+                    false => self.thread.state.core.take_in_slot_call(call),
                 }
             }
         }
-        postponed.into_iter().for_each(|call| self.thread.state.core.accept_slot_call(call));
-    }
-
-    /// Takes in the calls of one peer.
-    fn take_in_calls_of(&mut self, peer: ProcId) {
-        for channel in self.thread.state.core.channels.inbound_of(peer) {
-            for call_slot in channel.call_slots.called() {
-                if let Some(call) = self.take_call(&channel, call_slot) {
-                    self.thread.state.core.accept_slot_call(call);
-                }
-            }
-        }
+        postponed.into_iter().for_each(|call| self.thread.state.core.take_in_slot_call(call));
     }
 
     /// Retries calls that could not be finished before.

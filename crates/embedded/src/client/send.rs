@@ -140,7 +140,6 @@ impl<'p: 'c, 'c> Sending<'_, 'p, 'c> {
             fault_errno: 0,
             data_fault: 0,
             frees: None,
-            behind_call: false,
             out_of_turn: false,
             sched: self.thread.who.scheduling(),
             lineage: Lineage::EMPTY,

@@ -163,6 +163,7 @@ fn header() -> RequestHeader {
         cpu: 0,
         sched: Sched::default(),
         mark: 0,
+        behind: 0,
         lineage: None,
     }
 }
@@ -263,6 +264,23 @@ fn lp_09_of_two_calls_that_come_at_once_one_is_left_to_others() {
         reply(other, &nested);
         first.join().expect("its own call was made and answered");
     });
+}
+
+#[test]
+fn a_call_that_counts_records_which_nobody_wrote_is_delivered() {
+    let stage = Stage::new();
+    let pair = stage.pair(1);
+    there_and_back(&pair);
+    // Both channels: one of them leads to the victim.
+    for [call_slots, bells] in pair.other.take_channels() {
+        let (call_slots, bells) =
+            (CallSlots::new(call_slots).expect("room"), Doorbells::new(bells).expect("room"));
+        let behind = bells.records().wrapping_add(1000);
+        call_slots.publish(1, &RequestHeader { behind, ..header() }, b"").expect("idle");
+        (0..2).for_each(|bit| bells.post(bit));
+    }
+    let call = call_of(&pair.victim);
+    reply(&pair.victim, &call);
 }
 
 /// Call slots do not record the order of calls, and a thread that is boosted for a real-time call must not

@@ -29,11 +29,11 @@ structures! {
     NodeInfoForRef { handle, strong_count, weak_count, reserved1, reserved2, reserved3 }
     Transact {
         kind, code, flags, data_size, offsets_size, buffers_size, gathered, fault_object, fault_errno,
-        data_fault, frees, behind_call, out_of_turn, sched, lineage
+        data_fault, frees, out_of_turn, sched, lineage
     }
     Delivery {
         transaction, to_thread, from, ptr, cookie, node_flags, code, flags, sender_pid, sender_euid, buffer,
-        data_size, offsets_size, extra_size, security_context, fds, behind_call, sched, lineage
+        data_size, offsets_size, extra_size, security_context, fds, sched, lineage
     }
 }
 
@@ -119,7 +119,6 @@ mod tests {
             fault_errno: -7,
             data_fault: 14,
             frees: Some(u64::MAX - 7),
-            behind_call: true,
             out_of_turn: true,
             sched: Sched { policy: 1, priority: 99, nice: -20 },
             lineage: long_lineage(),
@@ -143,7 +142,6 @@ mod tests {
             extra_size: 16,
             security_context: Some(72),
             fds: 2,
-            behind_call: true,
             sched: Sched { policy: 0, priority: 19, nice: 19 },
             lineage: long_lineage(),
         };

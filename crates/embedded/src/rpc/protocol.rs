@@ -19,7 +19,7 @@ pub use super::objects::{Lineage, Link, ProcId, Returns, Sched, ThreadKey};
 
 /// Version of this module and of the shared layouts; both sides must agree. Each change of either needs the next
 /// number: the test `the_layouts_are_those_of_this_version` fails otherwise.
-pub const VERSION: u32 = 19;
+pub const VERSION: u32 = 20;
 
 /// The lowest number of a direct call in a state file; other calls have lower ones.
 pub const DIRECT_CALLS: u32 = 1 << 30;
@@ -83,8 +83,6 @@ pub struct Transact {
     /// Offset of the buffer that the sender's next command, directly behind a reply, frees. The broker frees it
     /// before the caller can call again, so that the next call finds room. A failed reply frees nothing.
     pub frees: Option<u64>,
-    /// Whether the thread sends this while a call that it made through a call slot is not answered.
-    pub behind_call: bool,
     /// Whether the thread may not call now (contract TX-13, TX-15): the call fails behind the checks of its target, and has
     /// no bytes.
     pub out_of_turn: bool,
@@ -261,8 +259,6 @@ pub struct Delivery {
     pub security_context: Option<u64>,
     /// Number of descriptors to fetch before the delivery is returned.
     pub fds: u32,
-    /// Whether the sender's thread has made a call through a call slot before, which must come first (contract LP-08).
-    pub behind_call: bool,
     /// The caller's scheduling.
     pub sched: Sched,
     /// Threads that wait for this call, the caller first; empty for a oneway call.

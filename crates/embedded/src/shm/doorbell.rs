@@ -5,7 +5,8 @@
 //! Layout, in cache lines of 64 bytes:
 //! - 0: `listener`: slot + 1 of the thread to wake for new work, 0 for none; `inherit`: the mode of priority
 //!   inheritance, set by the broker; `used`: slots that ever had a thread; `queued`: calls that no thread has
-//!   taken; the header words of `thread_stats`; `room`: largest payload that fits, in bytes.
+//!   taken; the header words of `thread_stats`; `room`: largest payload that fits, in bytes; `records`: records that
+//!   the broker has put into the process's inbox.
 //! - 1 to 3: `summary`, one bit per word of ready bits; 32 words of 32 ready bits, one bit per channel. The
 //!   first 480 channels share the summary's line.
 //! - from 256: 1024 blocks of six lines: a bell, an unused line, since CPUs fetch lines in pairs, and 64
@@ -41,6 +42,7 @@ const USED: usize = 8;
 const QUEUED: usize = 12;
 /// Offset of `room`, after the words of `thread_stats`.
 const ROOM: usize = 28;
+const RECORDS: usize = 32;
 const SUMMARY: usize = 64;
 const READY: usize = 68;
 const BELLS: usize = 256;
@@ -183,6 +185,19 @@ impl<M: Memory> Doorbells<M> {
     /// Sets the room (the area's owner and the broker).
     pub fn set_room(&self, bytes: u32) {
         self.memory.word(ROOM).store(bytes, Ordering::Relaxed);
+    }
+
+    /// Number of records that the process's inbox has been given, which wraps. A caller reads it before it publishes a
+    /// call (contract LP-08).
+    pub fn records(&self) -> u32 {
+        // Acquire: pairs with the Release in `set_records`. A callee that sees the call finds these records in its
+        // inbox. Guarded by loom_a_call_comes_behind_the_records_that_it_counts.
+        self.memory.word(RECORDS).load(Ordering::Acquire)
+    }
+
+    /// Sets that number (broker only), once the record is in the inbox and before its sender goes on.
+    pub fn set_records(&self, count: u32) {
+        self.memory.word(RECORDS).store(count, Ordering::Release);
     }
 
     /// Bound of the slots that ever had a thread.

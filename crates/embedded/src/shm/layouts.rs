@@ -35,7 +35,7 @@ impl Source for Packed {
 
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 19, "{CHANGED}");
+    assert_eq!(VERSION, 20, "{CHANGED}");
     assert_eq!((call_slot::SIZE, doorbell::SIZE, ring::RECORD), (4_218_880, 397_312, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(call_slot::SIZE);
@@ -50,6 +50,7 @@ fn the_layouts_are_those_of_this_version() {
         cpu: 7,
         sched: Sched { policy: 8, priority: 9, nice: 11 },
         mark: 12,
+        behind: 13,
         lineage: Lineage::from_links(&[link]).map(Box::new),
     };
     call_slots.publish(1, &header, &[30u8, 0, 0, 0][..]).expect("idle");
@@ -62,9 +63,9 @@ fn the_layouts_are_those_of_this_version() {
     call_slots.shut(call_slot::FROZEN);
     assert!(!call_slots.hold());
     let call_slot = 128 + 1280;
-    let packed =
-        [5, 1, 2, 3, 84 | 1 << 31, 5, 6, 7, 8 | 11 << 16, 9, 2 | 4 << 16, 12, 60, 0, 0, 0, 61, 0, 62];
-    let request = [5, 1, 2, 3, 4, 5, 6, 7 | 1 << 24, 8 | 11 << 16, 9, 0, 12, 20, 21, 22, 0, 30];
+    let sched = 8 | 11 << 8 | 9 << 16;
+    let packed = [5, 1, 2, 3, 84 | 1 << 31, 5, 6, 7, sched, 13, 2 | 4 << 16, 12, 60, 0, 0, 0, 61, 0, 62];
+    let request = [5, 1, 2, 3, 4, 5, 6, 7 | 1 << 24, sched, 13, 0, 12, 20, 21, 22, 0, 30];
     let reply = [5, 40, 41, 4, 0, 42, 50];
     let at = |from, words: &[u32]| -> Vec<(usize, u32)> {
         words.iter().enumerate().map(|(index, word)| (from + 4 * index, *word)).collect()
@@ -81,6 +82,7 @@ fn the_layouts_are_those_of_this_version() {
     let bells = Doorbells::new(&memory).expect("room");
     bells.set_listener(Some(2));
     bells.set_inherit(3);
+    bells.set_records(6);
     bells.post(33);
     let bell = bells.slot(1).expect("inside");
     let generation = bell.move_in(70);
@@ -91,6 +93,7 @@ fn the_layouts_are_those_of_this_version() {
         (0, 3),
         (4, 3),
         (8, 2),
+        (32, 6),
         (64, 2),
         (68 + 4, 2),
         (bell_at, 1),

@@ -79,6 +79,11 @@ impl<M: Memory, const N: u32> Producer<M, N> {
         Ok(true)
     }
 
+    /// Number of records that were ever appended, which wraps.
+    pub fn pushed(&self) -> u32 {
+        self.head
+    }
+
     /// The records that the consumer has not taken, as far as it says. What they hold is only a hint: the
     /// consumer's process can write them.
     pub fn unread(&self) -> impl Iterator<Item = [u8; RECORD]> {

@@ -452,7 +452,6 @@ impl Message {
             fault_errno: self.fault.1,
             data_fault: self.data_fault,
             frees: self.frees,
-            behind_call: false,
             out_of_turn: self.out_of_turn,
             sched: Sched::default(),
             lineage: self.lineage,

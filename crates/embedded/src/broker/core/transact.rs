@@ -197,7 +197,6 @@ impl Core {
             extra_size: copy.extra_size,
             security_context: copy.security_context,
             fds: copy.fds,
-            behind_call: transact.behind_call,
             sched: transact.sched,
             lineage: if oneway { Lineage::EMPTY } else { transact.lineage.behind(sending.from) },
         }

@@ -191,6 +191,7 @@ impl Core {
     /// calls are dead-replied; calls that it made are served to their end and their replies dropped. Returns
     /// its channels.
     pub(crate) fn peer_gone(&mut self, peer: ProcId) -> Vec<Arc<Channel>> {
+        self.end_waits_of(peer);
         let (counts, gone) = self.channels.remove_peer(peer);
         // Commands that were held until the end of calls to the peer.
         counts.into_iter().for_each(|(command, handle)| self.send(Request::Count { command, handle }));

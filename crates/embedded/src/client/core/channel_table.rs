@@ -82,12 +82,6 @@ impl ChannelTable {
         self.inbound.get(bit as usize)?.as_ref().map(|inbound| &inbound.channel)
     }
 
-    /// Channels in which this peer calls.
-    pub(crate) fn inbound_of(&self, peer: ProcId) -> Vec<Arc<Channel>> {
-        let all = self.inbound.iter().flatten().map(|inbound| &inbound.channel);
-        all.filter(|channel| channel.peer == peer).cloned().collect()
-    }
-
     /// Whether no orphaned or early call has to be checked again.
     pub(crate) fn is_settled(&self) -> bool {
         self.orphans.is_empty() && self.early.is_empty()

@@ -73,6 +73,13 @@ fn incoming(core: &Core, binding: u32, lineage: Option<Lineage>) -> BoxedCall {
     Box::new(call)
 }
 
+/// An incoming call that counts this many records.
+fn behind(core: &Core, records: u32) -> BoxedCall {
+    let mut call = incoming(core, 1, None);
+    call.request.header.behind = records;
+    call
+}
+
 fn delivery(transaction: u32, to_thread: Option<ThreadKey>) -> Delivery {
     Delivery {
         transaction,
@@ -91,7 +98,6 @@ fn delivery(transaction: u32, to_thread: Option<ThreadKey>) -> Delivery {
         extra_size: 0,
         security_context: None,
         fds: 0,
-        behind_call: false,
         sched: Sched::default(),
         lineage: Lineage::EMPTY,
     }
@@ -402,6 +408,44 @@ fn id_05_a_call_with_a_binding_that_nobody_was_given_fails() {
     let late = incoming(&core, 1, None);
     core.accept_slot_call(late);
     assert!(matches!(core.effects[..], [Effect::FailCall(_, 22)]));
+}
+
+#[test]
+fn lp_08_a_call_comes_behind_the_records_that_it_counts_and_before_others() {
+    let (mut core, _) = core_with_channels();
+    for first in [0, u32::MAX] {
+        core.set_records(first);
+        let record = |core: &mut Core, transaction| {
+            deliver(core, transaction, None);
+            core.count_record();
+        };
+        for (records, at_once) in [(0, true), (2, false), (1, false), (2, false)] {
+            let call = behind(&core, first.wrapping_add(records));
+            core.take_in_slot_call(call);
+            assert_eq!(!core.has_calls_behind_records(), at_once, "{records}");
+        }
+        record(&mut core, 50);
+        let late = behind(&core, first.wrapping_add(1));
+        core.take_in_slot_call(late);
+        record(&mut core, 51);
+        assert!(!core.has_calls_behind_records());
+        let [call, one, two] = ["slot call 0x10", "call 50", "call 51"];
+        assert_eq!(read(&mut core, 0, true), [call, one, call, call, two, call, call]);
+    }
+}
+
+#[test]
+fn lp_08_a_call_waits_for_no_record_that_does_not_come() {
+    let (mut core, _) = core_with_channels();
+    let liar = behind(&core, 1000);
+    core.take_in_slot_call(liar);
+    assert!(read(&mut core, 0, true).is_empty());
+    core.end_waits();
+    assert_eq!(read(&mut core, 0, true), ["slot call 0x10"]);
+    let dead = behind(&core, 1000);
+    core.take_in_slot_call(dead);
+    core.peer_gone(PEER);
+    assert_eq!(read(&mut core, 0, true), ["slot call 0x10"], "made before its caller's end");
 }
 
 #[test]

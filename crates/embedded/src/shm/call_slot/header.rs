@@ -25,9 +25,10 @@ pub(super) type ReplyWords = [u32; REPLY_FIXED / 4 - 1];
 const CPU: u32 = (1 << LINKS_AT) - 1;
 const LINKS_AT: u32 = 24;
 
-/// Bits of the policy in a request's word; the nice is above them.
+/// Bits of the policy in a request's word; the nice and the priority are above them, with their signs.
 const POLICY: u32 = (1 << NICE_AT) - 1;
-const NICE_AT: u32 = 16;
+const NICE_AT: u32 = 8;
+const PRIORITY_AT: u32 = 16;
 
 /// Header of a call. Every field is an unchecked claim of the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct RequestHeader {
     pub sched: Sched,
     /// The call's number in trace events, 0 if its caller does not trace. The reply has the next number.
     pub mark: u32,
+    /// Records that the callee's inbox had been given when the call was published (`Doorbells::records`).
+    pub behind: u32,
     /// The threads that wait for the call; `None` for a call that is not nested.
     pub lineage: Option<Box<Lineage>>,
 }
@@ -74,8 +77,8 @@ impl RequestHeader {
             self.thread.slot,
             self.thread.generation,
             (self.cpu & CPU) | (self.links().len() as u32) << LINKS_AT,
-            (self.sched.policy & POLICY) | (self.sched.nice as u32) << NICE_AT,
-            self.sched.priority as u32,
+            encode_sched(self.sched),
+            self.behind,
             rest,
             self.mark,
         ]
@@ -90,9 +93,8 @@ impl RequestHeader {
         self.thread = ThreadKey { slot: word(4), generation: word(5) };
         let cpu = word(6);
         self.cpu = cpu & CPU;
-        let sched = word(7);
-        self.sched =
-            Sched { policy: sched & POLICY, priority: word(8) as i32, nice: (sched as i32) >> NICE_AT };
+        self.sched = decode_sched(word(7));
+        self.behind = word(8);
         self.mark = word(10);
         self.lineage = None;
         match (cpu >> LINKS_AT) as usize {
@@ -112,6 +114,16 @@ impl RequestHeader {
         self.lineage = Some(Box::new(Lineage::from_links(links).ok_or(Corrupt::Lineage)?));
         Ok(())
     }
+}
+
+/// Packs a thread's scheduling into a word: the kernel's policies, nice values and priorities fit.
+fn encode_sched(Sched { policy, priority, nice }: Sched) -> u32 {
+    (policy & POLICY) | u32::from(nice as u8) << NICE_AT | (priority as u32) << PRIORITY_AT
+}
+
+fn decode_sched(word: u32) -> Sched {
+    let nice = (word >> NICE_AT) as u8 as i8;
+    Sched { policy: word & POLICY, priority: (word as i32) >> PRIORITY_AT, nice: nice.into() }
 }
 
 /// Encodes the lineage.

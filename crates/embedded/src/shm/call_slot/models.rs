@@ -38,6 +38,7 @@ fn header() -> RequestHeader {
         cpu: 0,
         sched: Sched::default(),
         mark: 0,
+        behind: 0,
         lineage: None,
     }
 }

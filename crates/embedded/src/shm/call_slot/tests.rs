@@ -32,6 +32,7 @@ fn header(waiting: u32) -> RequestHeader {
         cpu: 7,
         sched: Sched { policy: 1, priority: 99, nice: -20 },
         mark: 12,
+        behind: u32::MAX,
         lineage: (waiting > 0).then(|| {
             let links: Vec<_> = (0..waiting).map(link).collect();
             Box::new(Lineage::from_links(&links).expect("not too many"))

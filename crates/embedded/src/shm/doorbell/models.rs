@@ -15,7 +15,7 @@ use crate::shm::wait::{Waiter, Woken};
 /// Doorbells with two threads and the first 32 channels.
 pub(in super::super) fn bells() -> Arc<Doorbells<HeapMemory>> {
     let of_bell = |slot: usize| [BELLS + slot * BELL + SLEEPING];
-    let words = [LISTENER, SUMMARY, READY].into_iter().chain(of_bell(0)).chain(of_bell(1));
+    let words = [LISTENER, RECORDS, SUMMARY, READY].into_iter().chain(of_bell(0)).chain(of_bell(1));
     Arc::new(Doorbells::new(HeapMemory::new(SIZE, words, [])).expect("room"))
 }
 
@@ -64,6 +64,49 @@ fn loom_a_record_wakes_a_sleeper() {
         let mut record = [0; ring::RECORD];
         assert!(Consumer::<_, 1>::new(inbox).expect("room").pop(&mut record).expect("sane"));
         telling.join().expect("no panic");
+    });
+}
+
+/// Guards the Release of `set_records` and the Acquire of `records`.
+#[test]
+fn loom_a_call_comes_behind_the_records_that_it_counts() {
+    loom::model(|| {
+        let (bells, inbox) = (bells(), ring::models::memory(1));
+        let (caller, broker) = (Arc::clone(&bells), Arc::clone(&bells));
+        let mut producer = Producer::<_, 1>::new(Arc::clone(&inbox)).expect("room");
+        let call = Arc::new(AtomicU32::new(0));
+        let published = Arc::clone(&call);
+        let telling = loom::thread::spawn(move || {
+            assert!(producer.push(&[1; ring::RECORD]).expect("sane"));
+            broker.set_records(producer.pushed());
+        });
+        let calling = loom::thread::spawn(move || {
+            published.store(1 + caller.records(), Ordering::Release);
+        });
+        let call = call.load(Ordering::Acquire);
+        assert!(call < 2 || ring::has_records(&inbox), "it counts a record that is not in the inbox");
+        telling.join().expect("no panic");
+        calling.join().expect("no panic");
+    });
+}
+
+/// A oneway call that is sent once a call is marked finds the call marked.
+#[test]
+fn loom_a_record_comes_behind_the_calls_before_it() {
+    loom::model(|| {
+        let (bells, inbox) = (bells(), ring::models::memory(1));
+        let caller = Arc::clone(&bells);
+        let mut producer = Producer::<_, 1>::new(Arc::clone(&inbox)).expect("room");
+        let calling = loom::thread::spawn(move || {
+            caller.post(5);
+            // The broker, which heard from a thread that saw the call made.
+            assert!(producer.push(&[1; ring::RECORD]).expect("sane"));
+        });
+        let mut record = [0; ring::RECORD];
+        if Consumer::<_, 1>::new(inbox).expect("room").pop(&mut record).expect("sane") {
+            assert_eq!(bells.take_ready().collect::<Vec<_>>(), [5]);
+        }
+        calling.join().expect("no panic");
     });
 }
 
