@@ -226,13 +226,6 @@ pub static ALL: &[Known] = &[
         let calls = place.before().flat_map(Step::commands).any(is_two_way);
         asks && calls && strong(others).zip(strong(embedded)).is_some_and(|(all, fewer)| fewer < all)
     }),
-    // On the embedded driver a call and a oneway call of two threads are read in any order.
-    ends(EMBEDDED, "LP-08", |place, others, embedded| {
-        match [others, embedded].map(|outcome| place.sender_of(outcome)) {
-            [Some((one, oneway)), Some((other, other_oneway))] => one != other && oneway != other_oneway,
-            _ => false,
-        }
-    }),
     // The C driver may serve a thread that reads at once before one that waits, others do not.
     ends(NOT_C, "LP-08", |place, others, other| {
         let woken = other.strip_prefix("EAGAIN | ").and_then(|rest| rest.split_once(": "));

@@ -64,15 +64,6 @@ impl Place<'_> {
         own.filter(sends).map(|step| step.thread).collect::<BTreeSet<_>>().len()
     }
 
-    /// Thread and kind, oneway or not, of the call whose delivery an outcome is.
-    pub(super) fn sender_of(&self, outcome: &str) -> Option<((usize, usize), bool)> {
-        let rest = outcome.split_once("TRANSACTION(")?.1;
-        let code: u32 = rest.split(' ').find_map(|word| word.strip_prefix("code="))?.parse().ok()?;
-        let sent = self.before().flat_map(|step| step.transactions().map(move |what| (step, what)));
-        let (step, what) = sent.into_iter().find(|(_, what)| what.code == code)?;
-        Some(((step.proc, step.thread), what.flags & tf::ONE_WAY != 0))
-    }
-
     /// Whether the thread of the step at `at` sends a call with a reply there, and has sent one before whose end it had not
     /// read, as the first driver's outcomes say.
     pub(super) fn calls_again(&self, at: usize) -> bool {
