@@ -115,11 +115,13 @@ fn expect_out_of_memory<T>(what: &str, result: &io::Result<T>, failed: bool) -> 
 /// How many of each kind the stats count as active; empty for a driver that counts nothing.
 fn active(kit: &Kit) -> Result<BTreeMap<String, u64>, Stop> {
     let text = kit.state_text(StateFile::Stats)?;
-    let of_line = |line: &str| {
-        let (kind, rest) = line.split_once(": active ")?;
-        Some((kind.to_owned(), rest.split(' ').next()?.parse().ok()?))
-    };
-    Ok(text.lines().filter_map(of_line).collect())
+    let lines = text.lines().filter_map(|line| line.split_once(": active "));
+    let counts = lines.map(|(kind, rest)| {
+        let count = rest.split(' ').next().unwrap_or_default();
+        let wrong = || format!("{kind}: active is not a number: {count}");
+        Ok((kind.to_owned(), required(count.parse().ok(), wrong)?))
+    });
+    counts.collect()
 }
 
 /// Fails unless the driver soon has no more of any kind than before.
