@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::arch::Arch;
 
-use super::options::{Check, Driver, Preempt, Wanted};
+use super::options::{Preempt, Wanted};
 
 /// One option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +46,10 @@ impl Fragment {
             fragment.put(&symbol, &value, false);
         }
         fragment.put("LOCALVERSION", &format!("\"{suffix}\""), false);
-        let chosen =
-            driver(wanted.driver).iter().chain(wanted.checks.iter().flat_map(|check| checked(*check)));
+        let checks = wanted.checks.iter().flat_map(|check| check.symbols());
+        let chosen = wanted.driver.symbols().iter().chain(checks);
         chosen.for_each(|symbol| fragment.put(symbol, "y", true));
-        for symbol in preemption(wanted.preempt.unwrap_or(Preempt::Full)) {
+        for symbol in wanted.preempt.unwrap_or(Preempt::Full).symbols() {
             fragment.put(symbol, "y", wanted.preempt.is_some());
         }
         wanted.settings.iter().for_each(|setting| fragment.put(&setting.symbol, &setting.value, true));
@@ -85,49 +85,11 @@ pub(super) fn read(text: &str) -> BTreeMap<String, String> {
     options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-fn driver(driver: Driver) -> &'static [&'static str] {
-    match driver {
-        Driver::C => &["ANDROID_BINDER_IPC", "ANDROID_BINDERFS"],
-        Driver::Rust => &["RUST", "ANDROID_BINDER_IPC_RUST"],
-    }
-}
-
-/// PREEMPT_RT needs EXPERT; beside it a choice remains, of which full is the usual one.
-fn preemption(preempt: Preempt) -> &'static [&'static str] {
-    match preempt {
-        Preempt::None => &["PREEMPT_NONE"],
-        Preempt::Voluntary => &["PREEMPT_VOLUNTARY"],
-        Preempt::Full => &["PREEMPT"],
-        Preempt::Lazy => &["PREEMPT_LAZY"],
-        Preempt::Rt => &["EXPERT", "PREEMPT_RT", "PREEMPT"],
-    }
-}
-
-fn checked(check: Check) -> &'static [&'static str] {
-    match check {
-        Check::Preempt => &["DEBUG_KERNEL", "DEBUG_PREEMPT"],
-        Check::Spinlock => &["DEBUG_KERNEL", "DEBUG_SPINLOCK"],
-        Check::Mutex => &["DEBUG_KERNEL", "DEBUG_MUTEXES"],
-        Check::Lockdep => &["DEBUG_KERNEL", "PROVE_LOCKING"],
-        Check::Lockstat => &["DEBUG_KERNEL", "LOCK_STAT"],
-        Check::AtomicSleep => &["DEBUG_KERNEL", "DEBUG_ATOMIC_SLEEP"],
-        Check::Kasan => &["DEBUG_KERNEL", "KASAN"],
-        Check::Kcsan => &["DEBUG_KERNEL", "KCSAN"],
-        Check::Ubsan => &["UBSAN"],
-        Check::Kfence => &["KFENCE"],
-        Check::List => &["DEBUG_LIST"],
-        Check::Slub => &["SLUB_DEBUG", "SLUB_DEBUG_ON"],
-        Check::HungTask => &["DEBUG_KERNEL", "DETECT_HUNG_TASK"],
-        Check::FailAlloc => {
-            &["DEBUG_KERNEL", "FAULT_INJECTION", "FAULT_INJECTION_DEBUG_FS", "FAILSLAB", "FAIL_PAGE_ALLOC"]
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::build::fixtures::wanted;
+    use crate::build::options::{Check, Driver};
 
     #[test]
     fn the_users_options_go_before_the_others() {

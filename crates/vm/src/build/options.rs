@@ -1,5 +1,5 @@
 //! Choices that a user has for a kernel: source, driver, preemption, checks, options, patches, tools.
-//! Not here: what they mean for Kconfig (`config`).
+//! Not here: the file for Kconfig (`config`).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use crate::arch::Arch;
 
-/// Declares an enum whose values have words.
+/// Declares an enum whose values have words, and options of Kconfig that they switch on.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $value:ident = $word:literal),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $value:ident = $word:literal $(=> $($symbol:ident)+)?),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$about])* $value),* }
@@ -17,6 +17,12 @@ macro_rules! words {
         impl $name {
             /// Each value.
             pub const ALL: &'static [Self] = &[$(Self::$value),*];
+
+            /// The options of Kconfig that it switches on, without `CONFIG_`.
+            #[must_use]
+            pub fn symbols(self) -> &'static [&'static str] {
+                match self { $(Self::$value => &[$($(stringify!($symbol)),+)?]),* }
+            }
         }
 
         impl fmt::Display for $name {
@@ -31,9 +37,9 @@ words! {
     /// The kernel's Binder driver.
     Driver {
         /// The driver in C.
-        C = "c",
+        C = "c" => ANDROID_BINDER_IPC ANDROID_BINDERFS,
         /// The driver in Rust.
-        Rust = "rust",
+        Rust = "rust" => RUST ANDROID_BINDER_IPC_RUST,
     }
 }
 
@@ -41,15 +47,15 @@ words! {
     /// The kernel's preemption.
     Preempt {
         /// Only where the kernel returns to user space or sleeps.
-        None = "none",
+        None = "none" => PREEMPT_NONE,
         /// Also at points that the kernel's code offers.
-        Voluntary = "voluntary",
+        Voluntary = "voluntary" => PREEMPT_VOLUNTARY,
         /// Anywhere outside critical sections.
-        Full = "full",
+        Full = "full" => PREEMPT,
         /// Full for real-time tasks; others at the tick.
-        Lazy = "lazy",
-        /// PREEMPT_RT.
-        Rt = "rt",
+        Lazy = "lazy" => PREEMPT_LAZY,
+        /// PREEMPT_RT. It needs EXPERT; beside it a choice remains, of which full is the usual one.
+        Rt = "rt" => EXPERT PREEMPT_RT PREEMPT,
     }
 }
 
@@ -57,33 +63,33 @@ words! {
     /// The kernel's checks of itself.
     Check {
         /// Use of per-CPU data where preemption is possible.
-        Preempt = "preempt",
+        Preempt = "preempt" => DEBUG_KERNEL DEBUG_PREEMPT,
         /// Misuse of spin locks.
-        Spinlock = "spinlock",
+        Spinlock = "spinlock" => DEBUG_KERNEL DEBUG_SPINLOCK,
         /// Misuse of mutexes.
-        Mutex = "mutex",
+        Mutex = "mutex" => DEBUG_KERNEL DEBUG_MUTEXES,
         /// The order of locks, proven.
-        Lockdep = "lockdep",
+        Lockdep = "lockdep" => DEBUG_KERNEL PROVE_LOCKING,
         /// Waiting times of locks.
-        Lockstat = "lockstat",
+        Lockstat = "lockstat" => DEBUG_KERNEL LOCK_STAT,
         /// Sleeping where that is forbidden.
-        AtomicSleep = "atomic-sleep",
+        AtomicSleep = "atomic-sleep" => DEBUG_KERNEL DEBUG_ATOMIC_SLEEP,
         /// Use of memory that is not allocated.
-        Kasan = "kasan",
+        Kasan = "kasan" => DEBUG_KERNEL KASAN,
         /// Data races.
-        Kcsan = "kcsan",
+        Kcsan = "kcsan" => DEBUG_KERNEL KCSAN,
         /// Undefined behaviour.
-        Ubsan = "ubsan",
+        Ubsan = "ubsan" => UBSAN,
         /// Sampled use of memory that is not allocated.
-        Kfence = "kfence",
+        Kfence = "kfence" => KFENCE,
         /// Damaged lists.
-        List = "list",
+        List = "list" => DEBUG_LIST,
         /// Damaged slab memory.
-        Slub = "slub",
+        Slub = "slub" => SLUB_DEBUG SLUB_DEBUG_ON,
         /// Tasks that wait for two minutes.
-        HungTask = "hung-task",
+        HungTask = "hung-task" => DEBUG_KERNEL DETECT_HUNG_TASK,
         /// Allocations that fail when a test asks for it.
-        FailAlloc = "fail-alloc",
+        FailAlloc = "fail-alloc" => DEBUG_KERNEL FAULT_INJECTION FAULT_INJECTION_DEBUG_FS FAILSLAB FAIL_PAGE_ALLOC,
     }
 }
 
