@@ -115,13 +115,8 @@ fn expect_out_of_memory<T>(what: &str, result: &io::Result<T>, failed: bool) -> 
 /// How many of each kind the stats count as active; empty for a driver that counts nothing.
 fn active(kit: &Kit) -> Result<BTreeMap<String, u64>, Stop> {
     let text = kit.state_text(StateFile::Stats)?;
-    let lines = text.lines().filter_map(|line| line.split_once(": active "));
-    let counts = lines.map(|(kind, rest)| {
-        let count = rest.split(' ').next().unwrap_or_default();
-        let wrong = || format!("{kind}: active is not a number: {count}");
-        Ok((kind.to_owned(), required(count.parse().ok(), wrong)?))
-    });
-    counts.collect()
+    let lines = text.lines().filter_map(|line| Fields::read("{kind}: active {active} total {total}", line));
+    lines.map(|line| Ok((line.text("kind").to_owned(), line.number("active")?))).collect()
 }
 
 /// Fails unless the driver soon has no more of any kind than before.
