@@ -22,8 +22,8 @@ fn split<'a>(condition: &'a str, operator: &str) -> Vec<&'a str> {
     for (at, letter) in condition.char_indices() {
         match letter {
             '"' => is_quoted = !is_quoted,
-            '(' => depth += 1,
-            ')' => depth -= 1,
+            '(' if !is_quoted => depth += 1,
+            ')' if !is_quoted => depth -= 1,
             _ if depth == 0 && !is_quoted && at >= from && condition[at..].starts_with(operator) => {
                 parts.push(condition[from..at].trim());
                 from = at + operator.len();
@@ -75,7 +75,7 @@ fn holds(condition: &str, config: &Config) -> Option<bool> {
 fn word<'a>(text: &'a str, config: &'a Config) -> Option<&'a str> {
     let text = text.trim();
     if let Some(quoted) = text.strip_prefix('"') {
-        return quoted.strip_suffix('"');
+        return quoted.strip_suffix('"').filter(|text| !text.contains('$'));
     }
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if text.is_empty() || !text.chars().all(is_word) {
@@ -84,7 +84,7 @@ fn word<'a>(text: &'a str, config: &'a Config) -> Option<&'a str> {
     match text {
         "y" | "m" => Some("y"),
         "n" => Some("n"),
-        _ if text.starts_with(|c: char| c.is_ascii_digit()) && !config.contains_key(text) => Some(text),
+        _ if text.parse::<i64>().is_ok() || text.starts_with("0x") => Some(text),
         _ => Some(config.get(text).map_or("n", |value| value.trim_matches('"'))),
     }
 }
@@ -111,6 +111,8 @@ mod tests {
             ("!A || N >= 10", Some(false)),
             ("A || $(x)", Some(true)),
             ("64BIT && !(A && B)", Some(true)),
+            ("32BIT", Some(false)),
+            ("\"$(ARCH)\" = \"arm\"", None),
             ("TEXT=\"a || b\" || (B)", Some(false)),
             ("TEXT != arm", Some(true)),
             ("A=y", Some(true)),
