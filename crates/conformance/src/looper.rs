@@ -203,7 +203,7 @@ fn lp_08_the_last_idle_thread_is_first(kit: &Kit) -> Verdict {
     expect("what comes first of a call and a oneway call behind it", call.code, 1)?;
     pair.server.finish_call()?;
     expect("what comes behind the call", pair.server.read()?.call()?.code, 2)?;
-    // A call between two oneway calls of another thread, which go to two nodes: at one the second waits for the first.
+    // A call between two oneway calls of another thread, which go to two nodes: those to one node are delivered one at a time.
     let Pair { server, client, handle, .. } = kit.pair()?;
     let other = kit.hand_over(&server, &client, Node::number(2))?;
     client.round_trip("a call", handle, &server)?;

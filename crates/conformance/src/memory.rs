@@ -116,7 +116,11 @@ fn expect_out_of_memory<T>(what: &str, result: &io::Result<T>, failed: bool) -> 
 fn active(kit: &Kit) -> Result<BTreeMap<String, u64>, Stop> {
     let text = kit.state_text(StateFile::Stats)?;
     let lines = text.lines().filter_map(|line| Fields::read("{kind}: active {active} total {total}", line));
-    lines.map(|line| Ok((line.text("kind").to_owned(), line.number("active")?))).collect()
+    let counts = lines.map(|line| {
+        let kind = line.text("kind");
+        Ok((kind.to_owned(), line.number("active").map_err(|stop| stop.during(kind))?))
+    });
+    counts.collect()
 }
 
 /// Fails unless the driver soon has no more of any kind than before.
