@@ -143,8 +143,8 @@ impl Intake<'_, '_> {
             self.look_again();
         }
         // Call slots do not record the order of calls among each other. Where policies are inherited, a real-time
-        // call goes first: the thread that takes calls in was most likely boosted for it, and would lose the
-        // boost by serving another.
+        // call goes first, unless it counts a record that is not accepted yet: the thread that takes calls in was
+        // most likely boosted for it, and would lose the boost by serving another.
         let rt_first = self.thread.process.settings.inherit == Inherit::Rt;
         let mut postponed = Vec::new();
         for bit in self.thread.process.bells.take_ready() {

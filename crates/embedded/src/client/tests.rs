@@ -283,7 +283,7 @@ fn a_call_that_counts_records_which_nobody_wrote_is_delivered() {
     reply(&pair.victim, &call);
 }
 
-/// Call slots do not record the order of calls, and a thread that is boosted for a real-time call must not
+/// Call slots do not record the order of calls among each other, and a thread that is boosted for a real-time call must not
 /// serve another one.
 #[test]
 fn of_calls_that_wait_in_call_slots_the_real_time_one_is_first_where_that_is_inherited() {

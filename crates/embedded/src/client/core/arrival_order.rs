@@ -2,11 +2,11 @@
 //! Not here: taking in either (the shell's `inbox`), what a call does (`slot_calls`).
 //! Facts: contract LP-08.
 //!
-//! A call says how many records its callee's inbox had been given when it was published. If one of a call and a record
-//! was sent after the other's sender had gone on, it is accepted second:
+//! A call says how many records its callee's inbox had been given when it was published. Of a call and a record, one
+//! of which was sent after the other's send had returned, the later one is accepted second:
 //! - The call: its count includes the record, so it waits until that is accepted.
 //! - The record: the call was marked before the record was written, so the shell, which takes in marked calls before it
-//!   accepts a record that queues work, finds it. The call's count does not include that record.
+//!   accepts a record that queues work, finds that call. The call's count does not include that record.
 //!
 //! Otherwise they are concurrent, and any order will do. A count is only a claim. Once the inbox is empty no call waits
 //! any more; true counts are reached by then, because the broker counts a record that it has written.
@@ -19,7 +19,7 @@ use crate::rpc::protocol::ProcId;
 pub(super) struct ArrivalOrder {
     /// Number of records accepted, which wraps.
     records: u32,
-    /// Calls that count other records, in the order in which they were taken in.
+    /// Calls that count records not accepted yet, in the order in which they were taken in.
     waiting: Vec<BoxedCall>,
 }
 
