@@ -136,7 +136,33 @@ fn ioc_04_node_info_for_ref(kit: &Kit) -> Verdict {
         expect(&format!("with {dirty:?}"), ask(1, dirty)?.0.as_str(), "EINVAL")?;
     }
     let by_another = client.conn.node_info_for_ref(NodeInfoForRef { handle: held.1.0, ..plain });
-    expect_errno("by anyone but the manager", &by_another, "EPERM")
+    expect_errno("by anyone but the manager", &by_another, "EPERM")?;
+    calls_hold_their_target(kit, &client)
+}
+
+fn calls_hold_their_target(kit: &Kit, asker: &RawProcess) -> Verdict {
+    let (server, caller, number) = (kit.server()?, kit.open()?, 3);
+    kit.leave(&server, Node::number(number), number)?;
+    let handle = kit.fetch(&caller, number)?;
+    let strong = || -> Result<u32, Stop> {
+        let (errno, info) = info(kit, asker, number, NodeInfoForRef::default())?;
+        expect("GET_NODE_INFO_FOR_REF of a called node", errno.as_str(), "OK").map(|()| info.strong_count)
+    };
+    let before = strong()?;
+    // The later ones may take another way than the first.
+    for _ in 0..3 {
+        caller.start_call(handle, 1, b"")?;
+        expect("strong references with an unread call", strong()?, before + 1)?;
+        let call = server.read()?.call()?;
+        expect("strong references while it is served", strong()?, before + 1)?;
+        server.reply(Payload::default())?;
+        server.expect_read("what the replier reads", "COMPLETE")?;
+        caller.free(&caller.ending()?.reply()?)?;
+        expect("strong references before its buffer is freed", strong()?, before + 1)?;
+        server.free(&call)?;
+        expect("strong references behind that", strong()?, before)?;
+    }
+    Ok(())
 }
 
 fn ioc_05_own_nodes_are_listed_upwards(kit: &Kit) -> Verdict {

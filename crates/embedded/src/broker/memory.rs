@@ -19,7 +19,7 @@ use crate::rpc::protocol::{Item, Link, OUTBOX_SIZE, ProcId, ThreadKey};
 use crate::shm::Corrupt;
 use crate::shm::call_slot::{self, CallSlots};
 use crate::shm::doorbell::{self, Bell, Doorbells, NEED_RETURN};
-use crate::shm::lease::{self, Lease, Range};
+use crate::shm::lease::{self, Lease, Range, Tag};
 use crate::shm::ring::{self, Producer};
 
 /// Looper bit of the state files: the thread waits for work (contract DBG-01).
@@ -450,6 +450,23 @@ impl Host for MemoryHost {
             depth: bell.depth(),
         };
         client.slots().map(line).filter(|line| line.tid != 0).collect()
+    }
+
+    fn unread_calls(&self, callee: ProcId) -> Vec<(u32, u32)> {
+        let Some(client) = self.clients.get(&callee) else { return Vec::new() };
+        let channels =
+            client.channels.iter().filter_map(|number| Some((*number, self.channels.get(number)?)));
+        let unread =
+            channels.filter(|(_, channel)| channel.callee == callee).flat_map(|(number, channel)| {
+                let calls = channel.call_slots.under_way().filter(|call| call.server.is_none());
+                calls.map(move |call| (number, call.header.binding))
+            });
+        unread.collect()
+    }
+
+    fn tagged(&self, proc: ProcId, tag: u32) -> u64 {
+        let lease = self.clients.get(&proc).and_then(ClientMemory::lease);
+        lease.map_or(0, |lease| lease.tagged(Tag::of_node(tag)) as u64)
     }
 
     fn direct_calls(&mut self) -> Vec<DirectCall> {

@@ -6,7 +6,7 @@ use abi::codes::tf;
 
 use crate::shm::Memory;
 use crate::shm::call_slot::LARGEST;
-use crate::shm::lease::{ENTRIES, FEW_ENTRIES, Lease, Range};
+use crate::shm::lease::{ENTRIES, FEW_ENTRIES, Lease, Range, Tag};
 
 /// Room for any payload of a call slot, in bytes; larger values are not published.
 const PLENTY: u32 = LARGEST as u32;
@@ -69,8 +69,8 @@ impl Placements {
     }
 
     /// Places a buffer of `len` bytes (at least 8, rounded up to 8) in the smallest gap that fits; returns
-    /// its offset, or `None` without room. With `lent`, the buffer counts as delivered at once.
-    pub(super) fn place<M: Memory>(&mut self, lease: &Lease<M>, len: u64, lent: Option<Lent>) -> Option<u64> {
+    /// its offset, or `None` without room.
+    pub(super) fn place<M: Memory>(&mut self, lease: &Lease<M>, len: u64, tag: Tag) -> Option<u64> {
         let len = u32::try_from(len.max(8).checked_next_multiple_of(8)?).ok()?;
         loop {
             let gap = match self.gaps[..] {
@@ -89,9 +89,9 @@ impl Placements {
                 lease.set_used(self.used);
             }
             let range = Range { start: self.gaps[gap].start, len };
-            if lease.place(entry, range, self.turn) {
+            if lease.place(entry, range, tag, self.turn) {
                 self.entries.pop();
-                self.fill(gap, Part { range, entry, lent });
+                self.fill(gap, Part { range, entry, lent: None });
                 return Some(range.start.into());
             }
             if !self.renew(lease) {
@@ -225,7 +225,7 @@ impl Placements {
 mod tests {
     use super::*;
     use crate::shm::heap::HeapMemory;
-    use crate::shm::lease;
+    use crate::shm::lease::{self, AREA_MAX};
 
     /// A lease of the first 64 bytes.
     fn leased() -> (Lease<HeapMemory>, Placements) {
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn buffers_take_the_smallest_gap_aligned_and_apart() {
         let (lease, mut placements) = leased();
-        let place = |placements: &mut Placements, len| placements.place(&lease, len, None);
+        let place = |placements: &mut Placements, len| placements.place(&lease, len, Tag::default());
         assert_eq!(place(&mut placements, 0), Some(0));
         assert_eq!(place(&mut placements, 9), Some(8));
         assert_eq!(place(&mut placements, 32), Some(24));
@@ -259,24 +259,44 @@ mod tests {
     }
 
     #[test]
+    fn buffers_of_calls_to_a_node_are_found_by_its_tag() {
+        let lease = Lease::at(HeapMemory::new(lease::SIZE), 0);
+        let end = AREA_MAX as u32 - 8;
+        lease.resume([Range { start: end, len: 8 }, Range { start: 0, len: 16 }].into_iter(), &[]);
+        let mut placements = Placements::new();
+        let count = |number| lease.tagged(Tag::of_node(number));
+        for (number, offset) in [(Tag::NODES, end.into()), (6, 0), (0, 8)] {
+            assert_eq!((count(number), count(1)), (0, 0), "{number}");
+            assert_eq!(placements.place(&lease, 8, Tag::of_node(number)), Some(offset));
+            assert_eq!((count(number), count(1)), (1, 0), "{number}");
+        }
+        assert_eq!(Tag::of_node(Tag::NODES + 1), Tag::default(), "no node has that");
+        let mut placed = Vec::new();
+        lease.placed(&mut placed);
+        assert_eq!(placed, [end, 0, 8].map(|start| Range { start, len: 8 }));
+        placements.free(&lease, 0);
+        assert_eq!([Tag::NODES, 6, 0].map(count), [1, 0, 1]);
+    }
+
+    #[test]
     fn what_the_broker_takes_and_frees_changes_the_gaps() {
         let (lease, mut placements) = leased();
         let mut placed = Vec::new();
-        assert_eq!(placements.place(&lease, 8, None), Some(0));
+        assert_eq!(placements.place(&lease, 8, Tag::default()), Some(0));
         lease.suspend(&mut placed);
         assert_eq!(placed, [Range { start: 0, len: 8 }]);
         // Freed after the broker counted it.
         placements.free(&lease, 0);
         lease.resume([Range { start: 32, len: 32 }].into_iter(), &placed);
-        assert_eq!(placements.place(&lease, 40, None), None);
+        assert_eq!(placements.place(&lease, 40, Tag::default()), None);
         assert_eq!(placements.room(&lease), 32);
-        assert_eq!(placements.place(&lease, 8, None), Some(0), "what it counted is free");
-        assert_eq!(placements.place(&lease, 8, None), Some(32));
+        assert_eq!(placements.place(&lease, 8, Tag::default()), Some(0), "what it counted is free");
+        assert_eq!(placements.place(&lease, 8, Tag::default()), Some(32));
         lease.suspend(&mut placed);
         assert_eq!(placed, [Range { start: 0, len: 8 }, Range { start: 32, len: 8 }]);
         lease.resume([Range { start: 8, len: 24 }, Range { start: 40, len: 24 }].into_iter(), &placed);
         placements.free(&lease, 0);
-        assert_eq!(placements.place(&lease, 32, None), Some(0));
+        assert_eq!(placements.place(&lease, 32, Tag::default()), Some(0));
     }
 
     #[test]
@@ -285,7 +305,7 @@ mod tests {
         lease.resume([Range { start: 0, len: 1 << 20 }].into_iter(), &[]);
         let mut placements = Placements::new();
         let mut placed = 0;
-        while placements.place(&lease, 8, None).is_some() {
+        while placements.place(&lease, 8, Tag::default()).is_some() {
             placed += 1;
             assert_eq!(placements.has_plenty(), placed <= ENTRIES - FEW_ENTRIES);
         }

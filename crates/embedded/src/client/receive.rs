@@ -11,6 +11,7 @@ use super::placements::Lent;
 use super::{Process, State};
 use crate::shm::Corrupt;
 use crate::shm::call_slot::{LARGEST, PayloadRange, ReplyHeader, Shape};
+use crate::shm::lease::Tag;
 
 /// Smallest payload, in bytes, that is copied without the lock: releasing it costs more than a smaller copy.
 const LARGE: usize = 16 << 10;
@@ -44,6 +45,13 @@ impl Incoming<'_> {
         }
     }
 
+    fn tag(&self) -> Tag {
+        match self {
+            Self::Request(call) => call.node.tag,
+            Self::Reply(..) => Tag::default(),
+        }
+    }
+
     fn lent(&self) -> Lent {
         match self {
             Self::Request(call) => Lent::of(call.request.header.flags, Some(call.node.pin)),
@@ -58,7 +66,7 @@ impl Incoming<'_> {
         let arriving = Arriving::new(self.shape());
         let layout = arriving.layout;
         let arena = process.arena().ok_or(ReceiveError::NoArea)?;
-        let offset = thread.state.placements.place(&arena.lease(), layout.end, None);
+        let offset = thread.state.placements.place(&arena.lease(), layout.end, self.tag());
         let offset = offset.ok_or(ReceiveError::NoRoom)?;
         if !thread.state.placements.has_plenty() {
             thread.state.show_room(process);

@@ -19,7 +19,7 @@ pub use super::objects::{Lineage, Link, ProcId, Returns, Sched, ThreadKey};
 
 /// Version of this module and of the shared layouts; both sides must agree. Each change of either needs the next
 /// number: the test `the_layouts_are_those_of_this_version` fails otherwise.
-pub const VERSION: u32 = 20;
+pub const VERSION: u32 = 21;
 
 /// The lowest number of a direct call in a state file; other calls have lower ones.
 pub const DIRECT_CALLS: u32 = 1 << 30;
@@ -211,8 +211,9 @@ variants! {
         /// A channel exists for calls from this process to another (`caller`) or the other way round. `bit` is the
         /// channel's index in the callee's ready bits.
         6 Channel { channel: u32, caller: bool, bit: u32, peer: ProcId, peer_pid: u32, peer_euid: u32 },
-        /// For the callee: calls with this binding in that channel go to this node.
-        7 BindNode { channel: u32, binding: u32, ptr: u64, cookie: u64, flags: u32 },
+        /// For the callee: calls with this binding in that channel go to this node. `tag` marks the buffers of calls to it
+        /// in the lease ([`Tag`](crate::shm::lease::Tag)).
+        7 BindNode { channel: u32, binding: u32, ptr: u64, cookie: u64, flags: u32, tag: u32 },
         /// For the caller: calls to this handle may use that binding; `flags` are the node's flags, `node` is its
         /// number.
         8 BindHandle { channel: u32, binding: u32, handle: u32, flags: u32, node: u32 },

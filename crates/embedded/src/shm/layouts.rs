@@ -35,7 +35,7 @@ impl Source for Packed {
 
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 20, "{CHANGED}");
+    assert_eq!(VERSION, 21, "{CHANGED}");
     assert_eq!((call_slot::SIZE, doorbell::SIZE, ring::RECORD), (4_218_880, 397_312, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(call_slot::SIZE);

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::shm::lease::Range;
+use crate::shm::lease::{self, Range};
 
 /// All offsets and lengths are multiples of this.
 pub const ALIGN: u64 = 8;
 
 /// Most bytes of an area that are used (contract OPN-06).
-pub const SIZE_MAX: usize = 4 << 20;
+pub const SIZE_MAX: usize = lease::AREA_MAX;
 
 /// Unfreed oneway buffers above which a sender is suspected once the budget is low.
 const SUSPECT_BUFFERS: u64 = 50;

@@ -125,9 +125,14 @@ impl Core {
         let (binding, caller, callee) = (way.last_binding, way.caller, way.callee);
         way.bindings.insert(binding, handle);
         self.set_bound(caller, handle, Some(Bound { channel, binding }));
-        let Some(node) = self.nodes.get(&node) else { return };
-        let (ptr, cookie, flags, number) = (node.ptr, node.cookie, node.flags, node.debug_id);
-        host.item(callee, Item::BindNode { channel, binding, ptr, cookie, flags });
+        let Some(node) = self.nodes.get_mut(&node) else { return };
+        if node.tag == 0
+            && let Some(owner) = self.procs.get_mut(&callee)
+        {
+            node.tag = owner.tags.take();
+        }
+        let (ptr, cookie, flags, number, tag) = (node.ptr, node.cookie, node.flags, node.debug_id, node.tag);
+        host.item(callee, Item::BindNode { channel, binding, ptr, cookie, flags, tag });
         host.item(caller, Item::BindHandle { channel, binding, handle, flags, node: number });
     }
 
@@ -158,6 +163,15 @@ impl Core {
             0 => self.contexts.get(&caller.context)?.manager,
             handle => Some(caller.refs.get(handle)?.node),
         }
+    }
+
+    /// Number of calls through call slots that hold a node of this process as their target: those that no thread has
+    /// read, and those whose buffer is not freed. In this order: a call that is being read may be both, but not neither.
+    pub(super) fn slot_calls_to(&self, owner: ProcId, key: NodeKey, host: &impl Host) -> u64 {
+        let Some(node) = self.nodes.get(&key).filter(|node| node.tag != 0) else { return 0 };
+        let is_to = |(channel, binding): &(u32, u32)| self.bound_node(*channel, *binding) == Some(key);
+        let unread = host.unread_calls(owner).iter().filter(|call| is_to(call)).count() as u64;
+        unread + host.tagged(owner, node.tag)
     }
 
     fn set_bound(&mut self, proc: ProcId, handle: u32, bound: Option<Bound>) {

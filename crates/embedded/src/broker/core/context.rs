@@ -7,6 +7,7 @@ use std::sync::Arc;
 use abi::layout::{FlatBinderObject, NodeInfoForRef};
 
 use super::Core;
+use super::host::Host;
 use super::node::NodeKey;
 use crate::rpc::protocol::ProcId;
 use sys::errno::{EBUSY, EINVAL, EPERM};
@@ -93,7 +94,12 @@ impl Core {
     }
 
     /// `BINDER_GET_NODE_INFO_FOR_REF`: strong and weak count of the node.
-    pub(super) fn node_info_for_ref(&self, proc: ProcId, info: &NodeInfoForRef) -> Result<[u64; 2], i32> {
+    pub(super) fn node_info_for_ref(
+        &self,
+        proc: ProcId,
+        info: &NodeInfoForRef,
+        host: &impl Host,
+    ) -> Result<[u64; 2], i32> {
         if *info != (NodeInfoForRef { handle: info.handle, ..Default::default() }) {
             return Err(EINVAL);
         }
@@ -104,7 +110,8 @@ impl Core {
         let held = self.procs.get(&proc).and_then(|p| p.refs.get(info.handle));
         let held = held.filter(|held| held.strong > 0).ok_or(EINVAL)?;
         let node = self.nodes.get(&held.node).ok_or(EINVAL)?;
-        Ok([node.local_strong + node.remote_strong, node.local_weak])
+        let in_slots = node.owner.map_or(0, |owner| self.slot_calls_to(owner, held.node, host));
+        Ok([node.local_strong + node.remote_strong + in_slots, node.local_weak])
     }
 
     /// `BINDER_GET_NODE_DEBUG_INFO`: ptr, cookie and whether the owner knows of strong and weak holders, of the node

@@ -239,6 +239,7 @@ impl Core {
         let Some(node) = self.nodes.remove(&key) else { return };
         let Some(owner) = node.owner.and_then(|owner| self.procs.get_mut(&owner)) else { return };
         owner.nodes.remove(&node.ptr);
+        owner.tags.give(node.tag);
         if let Some((work, _)) = node.work {
             owner.works.remove(&work);
         }

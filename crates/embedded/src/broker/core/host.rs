@@ -102,6 +102,10 @@ pub trait Host {
     fn threads(&self, proc: ProcId) -> Vec<ThreadSnapshot>;
     /// Snapshot of a process, for the state files.
     fn snapshot(&self, proc: ProcId) -> ProcSnapshot;
+    /// Channel and binding of each call through a call slot to a process that no thread has read.
+    fn unread_calls(&self, callee: ProcId) -> Vec<(u32, u32)>;
+    /// Number of buffers with a node's tag that a process has placed by itself.
+    fn tagged(&self, proc: ProcId, tag: u32) -> u64;
     /// Calls through call slots that are not answered, for the state files.
     fn direct_calls(&mut self) -> Vec<DirectCall>;
     /// Puts an item at the end of a process's inbox.

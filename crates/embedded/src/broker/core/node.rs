@@ -2,12 +2,13 @@
 //! Not here: handles (`refs`), the queue of its oneway calls (`oneway`).
 //! Facts: contract section 9, OBJ-04.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use abi::codes::{br, flat};
 
 use super::oneway::Oneways;
 use crate::rpc::protocol::{ProcId, Returns};
+use crate::shm::lease::Tag;
 
 /// Identifies a node; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +59,36 @@ pub(super) struct Node {
     /// Work that will notify the owner, and whether it is on a thread's queue.
     pub(super) work: Option<(u64, bool)>,
     pub(super) oneways: Oneways,
+    /// Number by which its owner marks the buffers of calls from call slots; 0 for none.
+    pub(super) tag: u32,
+}
+
+/// Tags of a process's nodes.
+#[derive(Debug, Default)]
+pub(super) struct Tags {
+    /// The highest that was ever in use.
+    last: u32,
+    /// Those in use no more, in the order in which they may be used again: the longer ago, the likelier every buffer
+    /// with it is freed.
+    free: VecDeque<u32>,
+}
+
+impl Tags {
+    /// Takes a tag; 0 if each is in use.
+    pub(super) fn take(&mut self) -> u32 {
+        if self.last < Tag::NODES {
+            self.last += 1;
+            return self.last;
+        }
+        self.free.pop_front().unwrap_or(0)
+    }
+
+    /// Gives a tag back.
+    pub(super) fn give(&mut self, tag: u32) {
+        if tag != 0 {
+            self.free.push_back(tag);
+        }
+    }
 }
 
 impl Node {
@@ -78,6 +109,7 @@ impl Node {
             pending_weak: false,
             work: None,
             oneways: Oneways::default(),
+            tag: 0,
         }
     }
 
@@ -186,5 +218,21 @@ impl Node {
         self.local_weak = 0;
         self.work = None;
         self.oneways = Oneways::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_used_again_as_late_as_possible() {
+        let mut tags = Tags::default();
+        assert_eq!([tags.take(), tags.take()], [1, 2]);
+        tags.give(1);
+        assert!((3..=Tag::NODES).all(|tag| tags.take() == tag));
+        tags.give(7);
+        tags.give(0);
+        assert_eq!([tags.take(), tags.take(), tags.take()], [1, 7, 0]);
     }
 }

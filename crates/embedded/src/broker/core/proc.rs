@@ -10,7 +10,7 @@ use super::context::ContextKey;
 use super::death::DeathState;
 use super::freeze::{Freezing, Watch};
 use super::host::Client;
-use super::node::NodeKey;
+use super::node::{NodeKey, Tags};
 use super::refs::Refs;
 use super::registrations::Registrations;
 use super::work::Subject;
@@ -37,6 +37,7 @@ pub(super) struct Proc {
     pub(super) refs: Refs,
     /// The process's own nodes, by ptr.
     pub(super) nodes: BTreeMap<u64, NodeKey>,
+    pub(super) tags: Tags,
     /// Meaning of the work numbers in the inbox.
     pub(super) works: HashMap<u64, Subject>,
     pub(super) deaths: Registrations<DeathState>,
@@ -77,6 +78,7 @@ impl Proc {
             pinned_fds: 0,
             refs: Refs::new(),
             nodes: BTreeMap::new(),
+            tags: Tags::default(),
             works: HashMap::new(),
             deaths: Registrations::default(),
             watches: Registrations::default(),

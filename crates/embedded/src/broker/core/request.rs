@@ -147,7 +147,9 @@ impl Core {
             Request::PreassignRoute { transact } => self.preassign_route(from, &transact, host),
             Request::Numbers { count } => self.numbers(count),
             Request::NodeDebugInfo { above } => Verdict::words(self.node_debug_info(proc, above)),
-            Request::NodeInfoForRef { info } => Verdict::from_words(self.node_info_for_ref(proc, &info)),
+            Request::NodeInfoForRef { info } => {
+                Verdict::from_words(self.node_info_for_ref(proc, &info, host))
+            }
             Request::FrozenInfo { pid } => Verdict::from_words(self.frozen_info(pid, host)),
             other => Verdict::errno(self.act(from, other, host)),
         }

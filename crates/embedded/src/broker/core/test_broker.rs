@@ -44,6 +44,10 @@ pub(crate) struct RecordingHost {
     /// State of each process's only thread.
     pub(crate) serving: [u32; 6],
     pub(crate) direct_calls: Vec<DirectCall>,
+    /// Channel and binding of calls that no thread has read.
+    pub(crate) unread_calls: Vec<(u32, u32)>,
+    /// Tags of the buffers that each process has placed.
+    pub(crate) tagged: BTreeMap<ProcId, Vec<u32>>,
 }
 
 impl Host for RecordingHost {
@@ -92,6 +96,12 @@ impl Host for RecordingHost {
     fn snapshot(&self, _proc: ProcId) -> ProcSnapshot {
         let words = [(bc::TRANSACTION, 5), (br::FAILED_REPLY, 1)].into();
         ProcSnapshot { requested: 1, started: 2, untaken: 3, threads_ever: 4, words }
+    }
+    fn unread_calls(&self, _callee: ProcId) -> Vec<(u32, u32)> {
+        self.unread_calls.clone()
+    }
+    fn tagged(&self, proc: ProcId, tag: u32) -> u64 {
+        self.tagged.get(&proc).map_or(0, |all| all.iter().filter(|other| **other == tag).count() as u64)
     }
     fn direct_calls(&mut self) -> Vec<DirectCall> {
         self.direct_calls.clone()

@@ -119,3 +119,21 @@ fn a_failure_that_its_thread_has_not_read_is_not_pending() {
     call_slots.reply(taken, &ReplyHeader::default(), b"").expect("fits");
     assert!(host.busy(CALLER));
 }
+
+#[test]
+fn calls_and_buffers_of_a_node_are_counted() {
+    let (mut host, call_slots, _) = host();
+    assert_eq!((host.unread_calls(CALLEE), host.tagged(CALLEE, 3)), (Vec::new(), 0), "without an area");
+    let arena = ArenaMemory::create(4096).expect("memory");
+    let tag = Tag::of_node(3);
+    arena.lease().set_used(1);
+    assert!(arena.lease().place(0, Range { start: 8, len: 8 }, tag, 0));
+    host.map(CALLEE, arena);
+    assert_eq!([2, 3].map(|tag| host.tagged(CALLEE, tag)), [0, 1]);
+    publish(&call_slots);
+    assert_eq!((host.unread_calls(CALLEE), host.unread_calls(CALLER)), (vec![(1, 1)], Vec::new()));
+    let taken = call_slots.take(0).expect("sane").expect("published").taken();
+    assert_eq!(host.unread_calls(CALLEE), [(1, 1)], "taken in and not read");
+    call_slots.note_server(taken, 5);
+    assert!(host.unread_calls(CALLEE).is_empty());
+}

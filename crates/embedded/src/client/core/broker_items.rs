@@ -15,6 +15,7 @@ use super::thread::{Answer, Awaited, Frame, Pending, failed};
 use super::{BrokerReply, Core, Todo};
 use crate::client::channel::Channel;
 use crate::rpc::protocol::{Answers, Item, ProcId, Request, ThreadKey};
+use crate::shm::lease::Tag;
 
 /// The broker's answer, as the sending thread needs it.
 struct Answered {
@@ -85,8 +86,9 @@ impl Core {
                 Some(slot) => self.give(slot, Todo::Work(work)),
                 None => self.route(Todo::Work(work)),
             },
-            Item::BindNode { channel, binding, ptr, cookie, flags } => {
-                self.channels.bind_node((channel, binding), Node { ptr, cookie, flags, pin: 0 });
+            Item::BindNode { channel, binding, ptr, cookie, flags, tag } => {
+                let tag = Tag::of_node(tag);
+                self.channels.bind_node((channel, binding), Node { ptr, cookie, flags, pin: 0, tag });
             }
             Item::BindHandle { channel, binding, handle, flags, node } => {
                 if let Some(channel) = self.channels.outbound.get(&channel).cloned() {

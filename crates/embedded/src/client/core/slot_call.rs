@@ -7,6 +7,7 @@ use crate::client::channel::Channel;
 use crate::priority::Restore;
 use crate::rpc::protocol::{Answers, Lineage, Link, TransactKind};
 use crate::shm::call_slot::{self, ReplyHeader};
+use crate::shm::lease::Tag;
 
 /// The node of a binding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(crate) struct Node {
     pub(crate) flags: u32,
     /// Place in the node pins.
     pub(crate) pin: u32,
+    /// Mark of its calls' buffers.
+    pub(crate) tag: Tag,
 }
 
 /// A boxed call: it is large, and its channel reuses the box for the next call.

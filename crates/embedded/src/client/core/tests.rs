@@ -52,7 +52,7 @@ fn core_with_channels() -> (Core, Arc<Channel>) {
     core.channels.add_outbound(out.clone());
     core.channels.add_inbound(inbound);
     core.accept(Item::BindHandle { channel: 7, binding: 1, handle: 5, flags: 0, node: 3 });
-    core.accept(Item::BindNode { channel: 8, binding: 1, ptr: 0x10, cookie: 0x11, flags: 0 });
+    core.accept(Item::BindNode { channel: 8, binding: 1, ptr: 0x10, cookie: 0x11, flags: 0, tag: 0 });
     (core, out)
 }
 
@@ -400,7 +400,7 @@ fn id_05_a_call_with_a_binding_that_nobody_was_given_fails() {
     let early = incoming(&core, 2, None);
     core.accept_slot_call(early);
     assert!(!core.channels.is_settled(), "its caller may have heard of the binding first");
-    core.accept(Item::BindNode { channel: 8, binding: 2, ptr: 0x20, cookie: 0, flags: 0 });
+    core.accept(Item::BindNode { channel: 8, binding: 2, ptr: 0x20, cookie: 0, flags: 0, tag: 0 });
     core.accept_early_calls();
     assert!(core.channels.is_settled());
     assert_eq!(read(&mut core, 0, true), ["slot call 0x20"]);

@@ -33,7 +33,7 @@ fn loom_no_byte_is_placed_twice() {
         let turn = lease.load(TURN);
         let theirs = lease.clone();
         let broker = loom::thread::spawn(move || take(&theirs));
-        let mine = lease.place(0, WHOLE, turn);
+        let mine = lease.place(0, WHOLE, Tag::default(), turn);
         let taken = broker.join().expect("no panic");
         assert!(!(mine && taken), "both have the same bytes");
     });
@@ -44,7 +44,7 @@ fn loom_no_byte_is_placed_twice() {
 fn loom_nothing_is_lost_that_comes_back_meanwhile() {
     loom::model(|| {
         let lease = lease();
-        assert!(lease.place(0, WHOLE, lease.load(TURN)));
+        assert!(lease.place(0, WHOLE, Tag::default(), lease.load(TURN)));
         let theirs = lease.clone();
         let broker = loom::thread::spawn(move || take(&theirs));
         lease.give_back(0);

@@ -1,6 +1,7 @@
 //! Life of channels and bindings (rules of this driver, not of the contract).
 
 use abi::codes::{bc, br, flat, tf};
+use abi::layout::NodeInfoForRef;
 
 use super::super::test_broker::{Message, T1, T2, TestBroker};
 use super::super::{Client, DirectCall};
@@ -224,4 +225,36 @@ fn a_call_through_a_call_slot_has_lines_at_both_threads() {
         assert!(text.contains(&outgoing) && text.contains(&at_server("    incoming", 77)), "{text}");
         assert_eq!(text.matches(&format!("transaction {id}")).count(), 2, "{text}");
     }
+}
+
+#[test]
+fn ioc_04_calls_through_call_slots_hold_their_target() {
+    let (mut broker, manager, _) = pair();
+    broker.host.items.clear();
+    let owner = call_slots(&mut broker);
+    let [called, other] = [0x30, 0x40].map(|ptr| broker.export(owner, 0, manager, ptr, 0));
+    broker.host.items.clear();
+    let mut bind = |handle| {
+        broker.call(manager, handle, 0, b"");
+        let call = broker.delivered(owner);
+        broker.free(owner, call.buffer);
+        let bound = broker.host.items[&owner].iter().find_map(|item| match *item {
+            Item::BindNode { channel, binding, tag, .. } => Some(((channel, binding), tag)),
+            _ => None,
+        });
+        broker.host.items.clear();
+        bound.expect("a binding")
+    };
+    let ((call, tag), (call_of_other, tag_of_other)) = (bind(called), bind(other));
+    let strong = |broker: &mut TestBroker| {
+        let info = NodeInfoForRef { handle: called, ..Default::default() };
+        broker.ask(manager, Request::NodeInfoForRef { info }).words[0]
+    };
+    let before = strong(&mut broker);
+    broker.host.unread_calls = vec![call, call_of_other];
+    broker.host.tagged.insert(manager, vec![tag]);
+    assert_eq!(strong(&mut broker), before + 1, "unread");
+    broker.host.unread_calls.clear();
+    broker.host.tagged.insert(owner, vec![tag, 0, tag_of_other, tag]);
+    assert_eq!(strong(&mut broker), before + 2, "not freed");
 }
