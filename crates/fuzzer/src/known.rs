@@ -217,14 +217,19 @@ pub static ALL: &[Known] = &[
         let ((one, others), (both, embedded)) = (rest(others), rest(embedded));
         one > 0 && both > one && both <= open && others == embedded
     }),
-    // A call through a call slot holds no count of its target that the embedded broker knows.
+    // A call through a call slot whose caller has ended holds no count of its target before it is read; of one that a
+    // thread has not read before its end the C driver keeps the buffer.
     goes_on(EMBEDDED, "IOC-04", |place, others, embedded| {
         let strong = |outcome: &str| -> Option<u32> {
             outcome.strip_prefix("strong=")?.split_once(' ')?.0.parse().ok()
         };
         let asks = matches!(place.step.action, Action::NodeInfo(_));
         let calls = place.before().flat_map(Step::commands).any(is_two_way);
-        asks && calls && strong(others).zip(strong(embedded)).is_some_and(|(all, fewer)| fewer < all)
+        let is_end = |step: &Step| {
+            matches!(step.action, Action::Close | Action::Kill | Action::Exec | Action::ThreadExit)
+        };
+        let ended = place.before().any(is_end);
+        asks && calls && ended && strong(others).zip(strong(embedded)).is_some_and(|(all, fewer)| fewer < all)
     }),
     // The C driver may serve a thread that reads at once before one that waits, others do not.
     ends(NOT_C, "LP-08", |place, others, other| {

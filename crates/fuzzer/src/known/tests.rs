@@ -140,13 +140,12 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     assert_eq!(item(rust, called, dead), Some("TX-13"));
     assert_eq!(item(rust, &called.replace("code=1", "code=1 flags=0x1"), dead), None);
     assert_eq!(item(names, called, dead), None);
-    let asked = "p0.t0 open 4096\np0.t2 call 1 code=8\np0.t0 node-info 1";
-    assert_eq!(item(names, asked, ["strong=3 weak=0", "strong=2 weak=0"]), Some("IOC-04"));
-    assert_eq!(item(names, asked, ["strong=2 weak=0", "strong=3 weak=0"]), None);
-    assert_eq!(
-        item(names, "p0.t0 open 4096\np0.t0 node-info 1", ["strong=3 weak=0", "strong=2 weak=0"]),
-        None
-    );
+    let asked = "p0.t0 open 4096\np1.t2 call 1 code=8\np1.t0 kill\np0.t0 node-info 1";
+    let fewer = ["strong=3 weak=0", "strong=2 weak=0"];
+    assert_eq!(item(names, asked, fewer), Some("IOC-04"));
+    assert_eq!(item(names, asked, [fewer[1], fewer[0]]), None);
+    assert_eq!(item(names, &asked.replace("kill", "version"), fewer), None);
+    assert_eq!(item(names, &asked.replace("call 1 code=8", "read"), fewer), None);
     let frozen = "p1.t0 open 4096\np1.t0 call 0 code=1\np0.t0 freeze p1";
     assert_eq!(item(names, frozen, ["ok", "EAGAIN"]), None);
     let twice = "p1.t0 open 4096\np1.t0 call 0 code=1\np1.t0 call 0 code=2\np0.t0 freeze p2";
