@@ -96,8 +96,8 @@ impl Intake<'_, '_> {
             }
             Item::PeerGone { peer } => self.accept_peer_gone(peer),
             item => {
-                if matches!(item, Item::Deliver { .. } | Item::Work { .. }) {
-                    // Calls that were made before it (contract LP-08).
+                if matches!(item, Item::Deliver { .. } | Item::Work { .. } | Item::Unbind { .. }) {
+                    // Calls that were made before it (contract LP-08), and by that binding.
                     self.take_in_slot_calls();
                 }
                 if let Some(answer) = self.thread.state.core.accept(item) {

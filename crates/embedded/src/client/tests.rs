@@ -6,6 +6,7 @@ mod ended;
 mod frozen;
 mod given_back;
 mod mapping;
+mod node_ends;
 mod numbers;
 mod pollable;
 mod scattered;
