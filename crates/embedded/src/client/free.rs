@@ -26,7 +26,8 @@ pub(super) fn free_buffer(thread: &mut ActiveThread<'_>, address: BufferAddress)
     // already.
     let given_back = thread.given_back.as_ref();
     let behind_reply = given_back.is_some_and(|given_back| given_back.address == address.0);
-    let placed = process.arena().filter(|_| !behind_reply).and_then(|arena| {
+    // Also after the area was given up: the buffer holds its node.
+    let placed = process.arena.get().filter(|_| !behind_reply).and_then(|arena| {
         let offset = arena.offset_of(address.0)?;
         Some((arena, offset, thread.state.placements.delivered(offset)?))
     });

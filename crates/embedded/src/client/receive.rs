@@ -107,7 +107,7 @@ pub(super) enum ReceiveError {
 impl State {
     /// Frees a placed buffer.
     pub(super) fn free_placed(&mut self, process: &Process, offset: u64) {
-        let Some(arena) = process.arena() else { return };
+        let Some(arena) = process.arena.get() else { return };
         self.placements.free(&arena.lease(), offset);
         if process.bells.room() < LARGEST as u32 {
             self.show_room(process);

@@ -3,7 +3,7 @@
 
 use abi::codes::object;
 use abi::layout::FlatBinderObject;
-use abi::Handle;
+use abi::{Cookie, Handle, NodePtr};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::*;
@@ -41,4 +41,22 @@ fn a_call_is_served_although_its_handle_ended_behind_it() {
     write(&pair.victim, |c| c.free_buffer(holder.buffer));
     reply(&pair.other, &call_of(&pair.other));
     reply_of(&pair.victim);
+}
+
+#[test]
+fn a_buffer_that_is_freed_behind_its_area_lets_its_node_end() {
+    let stage = Stage::new();
+    let pair = stage.pair(1);
+    let Pair { victim, other, .. } = &pair;
+    let (handle, holder) = called_once(&pair);
+    call(victim, handle);
+    let kept = call_of(other);
+    write(other, |c| c.reply(TransactionFlags::default(), Payload::default()));
+    reply_of(victim);
+    write(victim, |c| c.free_buffer(holder.buffer));
+    let is_end = |item: Return| (item == Return::Release(NodePtr(NODE), Cookie(NODE))).then_some(());
+    assert_eq!(read(other).into_iter().find_map(is_end), None, "the call's buffer holds the node");
+    other.unmap();
+    write(other, |c| c.free_buffer(kept.buffer));
+    wait_for(other, is_end);
 }
