@@ -217,19 +217,21 @@ pub static ALL: &[Known] = &[
         let ((one, others), (both, embedded)) = (rest(others), rest(embedded));
         one > 0 && both > one && both <= open && others == embedded
     }),
-    // A call through a call slot whose caller has ended holds no count of its target before it is read; of one that a
-    // thread has not read before its end the C driver keeps the buffer.
+    // A call through a call slot whose caller has ended holds no count of its target before it is read. Of any call that a thread
+    // was given and has not read before that thread's end the C driver keeps the buffer.
     goes_on(EMBEDDED, "IOC-04", |place, others, embedded| {
         let strong = |outcome: &str| -> Option<u32> {
             outcome.strip_prefix("strong=")?.split_once(' ')?.0.parse().ok()
         };
         let asks = matches!(place.step.action, Action::NodeInfo(_));
-        let calls = place.before().flat_map(Step::commands).any(is_two_way);
-        let is_end = |step: &Step| {
-            matches!(step.action, Action::Close | Action::Kill | Action::Exec | Action::ThreadExit)
+        let calls = place.before().flat_map(Step::commands).filter(|command| is_two_way(command)).count();
+        let ends = |at: usize| match place.step_at(at).action {
+            Action::Close | Action::Kill | Action::Exec => place.has_called(at, false),
+            Action::ThreadExit => place.is_called(at),
+            _ => false,
         };
-        let ended = place.before().any(is_end);
-        asks && calls && ended && strong(others).zip(strong(embedded)).is_some_and(|(all, fewer)| fewer < all)
+        let lost = strong(others).zip(strong(embedded)).and_then(|(all, less)| all.checked_sub(less));
+        asks && (0..place.number).any(ends) && lost.is_some_and(|lost| (1..=calls).contains(&(lost as usize)))
     }),
     // The C driver may serve a thread that reads at once before one that waits, others do not.
     ends(NOT_C, "LP-08", |place, others, other| {

@@ -54,6 +54,12 @@ impl Place<'_> {
         self.program.steps[..at].iter().filter(own).flat_map(Step::commands).any(is_two_way)
     }
 
+    /// Whether another process than that of the step at `at` has sent a call with a reply before.
+    pub(super) fn is_called(&self, at: usize) -> bool {
+        let others = self.program.steps[..at].iter().filter(|step| step.proc != self.step_at(at).proc);
+        others.flat_map(Step::commands).any(is_two_way)
+    }
+
     /// Threads of the step's process that have sent a node of theirs strongly.
     pub(super) fn threads_that_sent_nodes(&self) -> usize {
         let own = self.until_now().filter(|step| step.proc == self.step.proc);

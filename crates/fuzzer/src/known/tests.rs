@@ -146,6 +146,9 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
     assert_eq!(item(names, asked, [fewer[1], fewer[0]]), None);
     assert_eq!(item(names, &asked.replace("kill", "version"), fewer), None);
     assert_eq!(item(names, &asked.replace("call 1 code=8", "read"), fewer), None);
+    assert_eq!(item(names, &asked.replace("p1.t0 kill", "p2.t0 kill"), fewer), None, "nobody called");
+    assert_eq!(item(names, &asked.replace("p1.t0 kill", "p2.t0 thread-exit"), fewer), Some("IOC-04"));
+    assert_eq!(item(names, asked, ["strong=4 weak=0", "strong=2 weak=0"]), None, "one call");
     let frozen = "p1.t0 open 4096\np1.t0 call 0 code=1\np0.t0 freeze p1";
     assert_eq!(item(names, frozen, ["ok", "EAGAIN"]), None);
     let twice = "p1.t0 open 4096\np1.t0 call 0 code=1\np1.t0 call 0 code=2\np0.t0 freeze p2";
