@@ -21,7 +21,7 @@
 //!
 //! Layout: 0: the turn, odd while suspended. 4: number of gaps. 8: entries ever used (owner). From 64:
 //! [`GAPS`] gaps. Then [`ENTRIES`] announcements, and as many ranges counted by the broker. Each is two
-//! words: first byte and length; an announcement's first word has the buffer's tag, too, in which bit 0 is set.
+//! words: first byte and length; an announcement's first word also has the buffer's tag, whose bit 0 is set.
 
 use std::time::Duration;
 

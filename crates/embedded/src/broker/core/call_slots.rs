@@ -129,7 +129,7 @@ impl Core {
         if node.tag == 0
             && let Some(owner) = self.procs.get_mut(&callee)
         {
-            node.tag = owner.tags.take();
+            node.tag = owner.tags.take(|tag| host.tagged(callee, tag) > 0);
         }
         let (ptr, cookie, flags, number, tag) = (node.ptr, node.cookie, node.flags, node.debug_id, node.tag);
         host.item(callee, Item::BindNode { channel, binding, ptr, cookie, flags, tag });
@@ -168,10 +168,10 @@ impl Core {
     /// Number of calls through call slots that hold a node of this process as their target: those that no thread has
     /// read, and those whose buffer is not freed. In this order: a call that is being read may be both, but not neither.
     pub(super) fn slot_calls_to(&self, owner: ProcId, key: NodeKey, host: &impl Host) -> u64 {
-        let Some(node) = self.nodes.get(&key).filter(|node| node.tag != 0) else { return 0 };
         let is_to = |(channel, binding): &(u32, u32)| self.bound_node(*channel, *binding) == Some(key);
         let unread = host.unread_calls(owner).iter().filter(|call| is_to(call)).count() as u64;
-        unread + host.tagged(owner, node.tag)
+        let tag = self.nodes.get(&key).map_or(0, |node| node.tag);
+        unread + if tag == 0 { 0 } else { host.tagged(owner, tag) }
     }
 
     fn set_bound(&mut self, proc: ProcId, handle: u32, bound: Option<Bound>) {

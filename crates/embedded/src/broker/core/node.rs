@@ -68,19 +68,19 @@ pub(super) struct Node {
 pub(super) struct Tags {
     /// The highest that was ever in use.
     last: u32,
-    /// Those in use no more, in the order in which they may be used again: the longer ago, the likelier every buffer
-    /// with it is freed.
+    /// Those in use no more, in the order in which they may be used again.
     free: VecDeque<u32>,
 }
 
 impl Tags {
-    /// Takes a tag; 0 if each is in use.
-    pub(super) fn take(&mut self) -> u32 {
+    /// Takes a tag; 0 if each is in use, or `has_buffers`.
+    pub(super) fn take(&mut self, has_buffers: impl Fn(u32) -> bool) -> u32 {
         if self.last < Tag::NODES {
             self.last += 1;
             return self.last;
         }
-        self.free.pop_front().unwrap_or(0)
+        let at = self.free.iter().position(|tag| !has_buffers(*tag));
+        at.and_then(|at| self.free.remove(at)).unwrap_or(0)
     }
 
     /// Gives a tag back.
@@ -226,13 +226,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_used_again_as_late_as_possible() {
+    fn a_tag_is_used_again_as_late_as_possible_and_without_buffers() {
         let mut tags = Tags::default();
-        assert_eq!([tags.take(), tags.take()], [1, 2]);
+        let take = |tags: &mut Tags| tags.take(|_| false);
+        assert_eq!([take(&mut tags), take(&mut tags)], [1, 2]);
         tags.give(1);
-        assert!((3..=Tag::NODES).all(|tag| tags.take() == tag));
-        tags.give(7);
-        tags.give(0);
-        assert_eq!([tags.take(), tags.take(), tags.take()], [1, 7, 0]);
+        assert!((3..=Tag::NODES).all(|tag| take(&mut tags) == tag));
+        [7, 9, 0].into_iter().for_each(|tag| tags.give(tag));
+        assert_eq!(tags.take(|tag| tag == 1), 7);
+        assert_eq!(tags.take(|_| true), 0);
+        assert_eq!([take(&mut tags), take(&mut tags), take(&mut tags)], [1, 9, 0]);
     }
 }
