@@ -103,7 +103,13 @@ impl Place<'_> {
                     Some(name) => text::thread(name) == Ok((proc, thread)),
                 }
             });
-        sent.saturating_sub(read.map(|line| line.text.split(' ').filter(is_end).count()).sum())
+        // A oneway call that fails gives such an end, too.
+        let oneways = |line: &Line| {
+            let commands = self.step_at(line.step).commands().iter().filter(|command| !is_two_way(command));
+            commands.filter(|command| matches!(command, Command::Transaction(Some(_), _))).count()
+        };
+        let ends = |line: &Line| line.text.split(' ').filter(is_end).count().saturating_sub(oneways(line));
+        sent.saturating_sub(read.map(ends).sum())
     }
 
     pub(super) fn until_now(&self) -> impl Iterator<Item = &Step> {

@@ -163,6 +163,10 @@ fn corners_of_the_embedded_driver_are_known_only_there() {
         None,
         "the first failure"
     );
+    let oneway =
+        called.replace("\np1.t0 call 0 code=2", "\np1.t0 call 0 code=3 flags=0x1; read\np1.t0 call 0 code=2");
+    let failed = [(2, "ok NOOP COMPLETE COMPLETE FAILED_REPLY")];
+    assert_eq!(item_behind(names, &oneway, &failed, lost), Some("TX-25"), "its failure is no end of a call");
     let of_one = called.replace("call 0 code=2; read", "read");
     assert_eq!(item(names, &of_one, lost), None, "one call, two failures");
     // A call whose end was read is not a first one.
