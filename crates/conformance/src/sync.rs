@@ -31,7 +31,7 @@ items! {
     "TX-22" Both [seen] tx_22_a_frozen_process_refuses in refused "a call to a frozen process gives only FROZEN_REPLY";
     "TX-23" Both [] tx_23_a_oneway_reply_is_a_reply "a reply marked oneway is still a reply";
     "TX-24" Both [] tx_24_empty_data_has_a_buffer "empty data still has a buffer of its own";
-    "TX-25" Both [] tx_25_a_second_unread_failure in refused "of two unread failures of calls a kernel's driver gives one";
+    "TX-25" Both [] tx_25_a_second_unread_failure in refused "of two unread failures of calls a thread reads one";
 }
 
 fn tx_01_a_call_and_its_reply(kit: &Kit) -> Verdict {

@@ -204,19 +204,6 @@ pub static ALL: &[Known] = &[
         let again = (0..=place.number).filter(own).any(|at| place.calls_again(at));
         again && others.contains("DEAD_REPLY") && others.replace("DEAD_REPLY", "FAILED_REPLY") == rust
     }),
-    // A kernel's driver gives one of two unread failures, the embedded driver both.
-    ends(EMBEDDED, "TX-25", |place, others, embedded| {
-        let open = place.open_calls(place.number, place.step.proc, place.step.thread)
-            + place.step.commands().iter().filter(|command| is_two_way(command)).count();
-        let is_failure = |word: &&str| matches!(*word, "FAILED_REPLY" | "DEAD_REPLY");
-        let rest = |outcome: &str| {
-            let (failures, rest): (Vec<_>, Vec<_>) =
-                outcome.split(' ').map(str::to_owned).partition(|word| is_failure(&word.as_str()));
-            (failures.len(), rest)
-        };
-        let ((one, others), (both, embedded)) = (rest(others), rest(embedded));
-        one > 0 && both > one && both <= open && others == embedded
-    }),
     // A call through a call slot whose caller has ended holds no count of its target before it is read. Of any call that a thread
     // was given and has not read before that thread's end the C driver keeps the buffer.
     goes_on(EMBEDDED, "IOC-04", |place, others, embedded| {

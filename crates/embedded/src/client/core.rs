@@ -32,6 +32,8 @@ mod todo_queue;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
+use abi::codes::br;
+
 use crate::rpc::protocol::{Delivery, ProcId, Request};
 use arrival_order::ArrivalOrder;
 use channel_table::ChannelTable;
@@ -69,6 +71,11 @@ impl Todo {
     /// Whether the item is a call.
     pub(crate) fn is_call(&self) -> bool {
         matches!(self, Self::Call(_) | Self::SlotCall(_))
+    }
+
+    /// Whether the item ends a call without a reply.
+    fn is_failure(&self) -> bool {
+        matches!(self, Self::Word(br::FAILED_REPLY | br::DEAD_REPLY))
     }
 }
 

@@ -78,7 +78,7 @@ impl Place<'_> {
     }
 
     /// How many calls with a reply a thread has sent before the step at `at` whose end it had not read then.
-    pub(super) fn open_calls(&self, at: usize, proc: usize, thread: usize) -> usize {
+    fn open_calls(&self, at: usize, proc: usize, thread: usize) -> usize {
         // A thread that is new, or of a new process, has none.
         let renews = |step: &Step| match step.action {
             Action::Open(_) | Action::Close | Action::Kill | Action::Exec => step.proc == proc,

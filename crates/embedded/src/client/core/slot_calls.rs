@@ -39,11 +39,9 @@ impl Core {
     /// Ends the awaited call of a thread that nobody will take, because its channel was closed.
     pub(crate) fn give_up_slot_call(&mut self, slot: u32) {
         let thread = self.thread(slot);
-        let Some(place) = thread.awaited_slot().map(|_| thread.stack.len() - 1) else { return };
-        let Some(Frame::Calling(Awaited::CallSlot(ticket))) = thread.take_frame(place) else { return };
-        thread.extended_error = failed(EIO);
-        thread.push(Todo::Word(br::FAILED_REPLY));
-        self.free_call_slot(ticket);
+        if let Some(place) = thread.awaited_slot().map(|_| thread.stack.len() - 1) {
+            self.end_slot_call(slot, place, SlotEnd::Failed(EIO));
+        }
     }
 
     /// Ends the call at `place` of a thread's stack; returns whether the thread may read the end now. The reply

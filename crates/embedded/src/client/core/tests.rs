@@ -241,6 +241,21 @@ fn tx_19_ends_of_calls_are_read_from_the_far_end() {
 }
 
 #[test]
+fn tx_25_of_two_unread_failures_a_thread_reads_one() {
+    let mut core = core(1);
+    let fail = |core: &mut Core, transaction| {
+        wait_for(core, 0, transaction);
+        refuse(core, 0, transaction);
+    };
+    fail(&mut core, 50);
+    fail(&mut core, 51);
+    assert_eq!(read(&mut core, 0, false), ["failed"]);
+    assert!(core.thread(0).is_free(), "both calls are over");
+    fail(&mut core, 52);
+    assert_eq!(read(&mut core, 0, false), ["failed"], "the one before was read");
+}
+
+#[test]
 fn answers_become_what_the_request_was_for() {
     let mut core = core(1);
     let seq = core.thread(0).begin_request(Pending::Call);

@@ -51,6 +51,11 @@ impl TodoQueue {
         self.transactions > 0 && self.items.iter().any(Todo::is_call)
     }
 
+    /// Whether any item ends a call without a reply.
+    pub(super) fn has_failure(&self) -> bool {
+        self.items.iter().any(Todo::is_failure)
+    }
+
     /// Removes the acknowledgement at `place`.
     pub(super) fn remove_acknowledgement(&mut self, place: usize) {
         self.items.remove(place);
