@@ -36,6 +36,7 @@ impl Core {
         let Some(held) = watcher.refs.get_mut(handle).filter(|held| held.death.is_none()) else { return 0 };
         let Some(death) = watcher.deaths.add(cookie, DeathState::Armed) else { return ENOMEM };
         held.death = Some(death);
+        self.totals.deaths += 1;
         let node = held.node;
         if self.nodes.get(&node).is_none_or(|node| node.owner.is_none()) {
             self.announce_death(proc, death, host);

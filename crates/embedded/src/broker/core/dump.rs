@@ -26,6 +26,8 @@ pub(super) struct Totals {
     pub(super) procs: u64,
     pub(super) transactions: u64,
     pub(super) refs: u64,
+    /// Registrations for a node's death.
+    pub(super) deaths: u64,
     /// Threads of processes that have ended.
     pub(super) threads: u64,
     /// Count of each `BC_*` and `BR_*` word at processes that have ended.
@@ -259,7 +261,7 @@ impl Core {
         let refs: usize = self.procs.values().map(|proc| proc.refs.len()).sum();
         line!(text, "ref: active {refs} total {}", self.totals.refs);
         let deaths: usize = self.procs.values().map(|proc| proc.deaths.len()).sum();
-        line!(text, "death: active {deaths}");
+        line!(text, "death: active {deaths} total {}", self.totals.deaths);
         line!(text, "transaction: active {} total {}", self.calls.len(), self.totals.transactions);
         for (id, proc) in self.procs.iter().filter(|(_, proc)| !proc.only_looks()) {
             self.proc_stats(&mut text, *id, proc, host);

@@ -3,7 +3,7 @@
 use abi::codes::{bc, br};
 
 use super::super::test_broker::{T1, TestBroker};
-use crate::rpc::protocol::{Item, ProcId, Request};
+use crate::rpc::protocol::{Item, ProcId, Request, StateFile};
 use sys::errno::{EAGAIN, EINVAL};
 
 /// A server that holds handle 1 of the owner's node.
@@ -52,7 +52,8 @@ fn dth_01_to_05_a_death_is_told_once() {
     broker.ask(server, Request::DeathDone { cookie: 9, looper: false });
     broker.ask(server, clear(9));
     assert_eq!(broker.told(server), cleared(9));
-    assert_eq!(broker.core.procs[&server].deaths.len(), 0);
+    let text = broker.core.state(StateFile::Stats, &mut broker.host);
+    assert!(text.contains("\ndeath: active 0 total 2\n"), "{text}");
 }
 
 #[test]
